@@ -8,17 +8,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
-#include <exception>
 #include <utility>
 
 #include "io/page_cache.hpp"
 
 namespace chunkio::io {
 namespace {
-
-/// Asking what memory there is takes as long as some reads.
-constexpr std::int64_t kManyRanges = 256;
-constexpr std::int64_t kBetweenBytes = std::int64_t{128} << 10;
 
 // File systems of this machine alone, by their magic numbers (statfs(2)). All others (NFS, SMB,
 // FUSE, 9P, Lustre, CephFS, GPFS, BeeGFS, AFS, ...) count as shared: their pages can vanish or
@@ -111,24 +106,9 @@ ReadTime LocalFile::read_at(std::int64_t offset, std::span<std::byte> out,
 }
 
 std::unique_ptr<const ByteSource> LocalFile::prefetch(
-    std::span<const ByteRange> ranges) const noexcept try {
-  // What lies between is read with them where there is room for all of the file: a disk that seeks,
-  // or that has its requests counted, brings 128 KiB in the time of one.
-  const std::int64_t most_between =
-      std::ssize(ranges) >= kManyRanges && size_ <= cacheable_bytes() / 2 ? kBetweenBytes : 0;
-  ByteRange run;
-  for (const ByteRange& range : ranges) {
-    if (run.begin <= range.begin && range.begin <= run.end + most_between) {
-      run.end = std::max(run.end, range.end);
-    } else {
-      read_ahead(fd_, run.begin, run.end);
-      run = range;
-    }
-  }
-  read_ahead(fd_, run.begin, run.end);
+    std::span<const ByteRange> ranges) const noexcept {
+  for (const ByteRange& range : ranges) read_ahead(fd_, range.begin, range.end);
   return nullptr;
-} catch (const std::exception&) {
-  return nullptr;  // it was advice
 }
 
 const LocalFile* as_local_file(const ByteSource& source) noexcept {

@@ -34,8 +34,7 @@ class LocalFile final : public ByteSource {
   /// `stop`.
   ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
                    const std::stop_token& stop) const override;
-  /// Asks the kernel for them, all at once, in the order in which they are given: what suits small
-  /// ranges in many places.
+  /// Asks the kernel for them, all at once: what suits small ranges in many places.
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
       std::span<const ByteRange> ranges) const noexcept override;
 

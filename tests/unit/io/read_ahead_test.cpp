@@ -139,30 +139,5 @@ TEST_P(ReadAheadTest, EndsAtOnceHoweverMuchIsQueued) {
 INSTANTIATE_TEST_SUITE_P(Folios, ReadAheadTest, testing::Bool(),
                          [](const auto& test) { return test.param ? "Large" : "Small"; });
 
-/// Many small ranges that lie close to each other come with what lies between them, few do not.
-TEST(LocalFileTest, ManyCloseRangesArePrefetchedInRuns) {
-  constexpr std::int64_t kStride = std::int64_t{100} << 10;
-  constexpr std::int64_t kRange = 4096;
-  const test::ScratchFolder scratch;
-  const test::NoiseFile noise(scratch.file("noise"), 300 * kStride);
-  const auto cached_after = [&](std::int64_t count, std::size_t at_least) {
-    noise.drop_from_cache();
-    std::vector<ByteRange> ranges;
-    for (std::int64_t i = 0; i < count; ++i) ranges.push_back({i * kStride, i * kStride + kRange});
-    EXPECT_EQ(noise.file->prefetch(ranges), nullptr);
-    // The kernel brings them in its own time.
-    for (int i = 0; i < 500 && noise.cached_bytes() < at_least; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return noise.cached_bytes();
-  };
-  noise.drop_from_cache();
-  if (noise.cached_bytes() > 0) GTEST_SKIP() << "this file system keeps its pages";
-  EXPECT_GE(cached_after(300, 299 * kStride), 299 * kStride);
-  const std::size_t few = cached_after(20, 20 * kRange);
-  EXPECT_GE(few, 20 * kRange);
-  EXPECT_LT(few, 10 * kStride);
-}
-
 }  // namespace
 }  // namespace chunkio::io
