@@ -27,7 +27,5 @@ chunkio_add_unit_tests(
           unit/sources/trial_test.cpp
           unit/sources/verifying_source_test.cpp
   LIBRARIES chunkio_libdeflate chunkio_filters)
-foreach(filter IN LISTS CHUNKIO_FILTERS)
-  string(TOUPPER ${filter} name)
-  set_property(SOURCE unit/h5/decompressor_test.cpp APPEND PROPERTY COMPILE_DEFINITIONS CHUNKIO_HAS_${name})
-endforeach()
+set_source_files_properties(unit/h5/decompressor_test.cpp PROPERTIES COMPILE_DEFINITIONS
+                                                                     "${CHUNKIO_FILTER_DEFINITIONS}")

@@ -356,8 +356,7 @@ struct EncodedWriterOptions {
 
 /// One file of images that stay encoded (JPEG, PNG, WebP), each in a size of its own. They are
 /// added one after the other; what is known only then, such as labels, comes with close(). The file
-/// is published whole or not at all. In memory it has 25 bytes an image, and with a
-/// journal as many again for each that is not committed. One thread at a time.
+/// is published whole or not at all. In memory it has 25 bytes an image. One thread at a time.
 class CHUNKIO_EXPORT EncodedWriter {
  public:
   /// Creates PATH.partial, or takes up what an earlier run left. Blocks on I/O; a resume reads the

@@ -81,7 +81,7 @@ class Retries {
     begin_again();
   }
 
-  /// Requests in vain since the last that brought something.
+  /// Requests that were waited after since begin_again().
   [[nodiscard]] int in_vain() const noexcept { return in_vain_; }
   void begin_again() {
     in_vain_ = 0;

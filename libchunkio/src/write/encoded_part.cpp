@@ -40,7 +40,7 @@ std::uint64_t digest_of(const EncodedPart& part) {
 
 ChunkRecord to_record(std::int64_t number, const EncodedPart& part, std::string_view note) {
   ChunkRecord record{
-      .chunk = number, .num_rows = part.num_rows(), .digest = digest_of(part), .note = {}};
+      .chunk = number, .num_rows = std::ssize(part.digests), .digest = digest_of(part), .note = {}};
   append(record.note, part.bytes);
   append(record.note, part.sizes);
   append(record.note, part.orientations);

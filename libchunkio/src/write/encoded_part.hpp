@@ -17,8 +17,6 @@ struct EncodedPart {
   std::vector<std::int32_t> sizes = {};  ///< Height and width.
   std::vector<std::uint8_t> orientations = {};
   std::vector<std::uint64_t> digests = {};  ///< As base::digest().
-
-  [[nodiscard]] std::int64_t num_rows() const noexcept { return std::ssize(digests); }
 };
 
 /// \param number  of the part, from 0 on. \param note  of the caller.

@@ -13,7 +13,6 @@
 
 #include "base/digest.hpp"
 #include "base/positional_io.hpp"
-#include "base/require.hpp"
 #include "h5/encoded_structure.hpp"
 #include "h5/schema.hpp"
 #include "h5/skeleton_writer.hpp"
@@ -24,6 +23,7 @@
 #include "write/partial_file.hpp"
 #include "write/run_description.hpp"
 #include "write/sequential_bytes.hpp"
+#include "write/writer_checks.hpp"
 
 namespace chunkio {
 namespace {
@@ -44,7 +44,9 @@ struct EncodedWriter::Impl {
   void begin_afresh(bool discard_leftover);
   /// \returns false if there is nothing to go on with. \throws Error as the constructor.
   [[nodiscard]] bool take_up();
-  [[nodiscard]] std::string described_run() const;
+  /// What the file will say of itself. The size of its images is no matter.
+  [[nodiscard]] DatasetSpec description(std::int64_t num_samples,
+                                        std::vector<FieldData> fields) const;
   /// Reserves space for EncodedSpec::expected_bytes.
   void reserve_expected();
   /// Adds the images of a part if the file has them; returns whether it does.
@@ -53,6 +55,7 @@ struct EncodedWriter::Impl {
   /// Notes an image whose bytes come next in the file.
   void note(std::int64_t bytes, std::int32_t height, std::int32_t width, std::uint8_t orientation,
             std::uint64_t digest);
+  [[nodiscard]] write::EncodedPart uncommitted() const;
   void commit(std::string_view note);
   void add(const EncodedImage& image);
   void close(std::vector<FieldData> fields, const DatasetStatistics& statistics);
@@ -84,10 +87,10 @@ struct EncodedWriter::Impl {
   std::string run;                         ///< From describe_run(); empty: no journal.
   std::optional<write::PartialFile> file;  ///< Absent once closed, well or badly.
   std::optional<write::Journal> journal;
-  write::EncodedPart part;  ///< What is not in the journal.
-  std::int64_t part_bytes = 0;
-  std::chrono::steady_clock::time_point part_begun;
-  std::int64_t num_parts = 0;  ///< In the journal.
+  // In the journal.
+  std::int64_t num_parts = 0;
+  std::int64_t num_committed = 0;  ///< Images of these.
+  std::chrono::steady_clock::time_point committed_at;
   std::vector<ResumedChunk> resumed;
   std::optional<SequentialBytes> data;
   std::int64_t reserved = 0;  ///< Up to there in the file.
@@ -105,13 +108,12 @@ EncodedWriter::Impl::Impl(std::string target_path, const EncodedSpec& about,
     : target(std::move(target_path)), options(with), spec(about) {
   write::check_target(target, options.overwrite);
   if (spec.expected_bytes < 0) throw invalid("expected_bytes must be 0 or more");
-  base::require(options.commit_bytes >= 1,
-                "commit_bytes must be at least 1, got " + std::to_string(options.commit_bytes));
-  base::require(!options.resume || !options.identity.empty(),
-                "resume needs an identity of the run");
-  if (!options.identity.empty()) run = described_run();
+  write::check_journal_options(options);
+  if (!options.identity.empty()) {
+    run = write::describe_run(options.identity, description(0, {}), {}, 0, "encoded images");
+  }
   if (!options.resume || !take_up()) begin_afresh(options.overwrite || options.resume);
-  part_begun = std::chrono::steady_clock::now();
+  committed_at = std::chrono::steady_clock::now();
 }
 
 void EncodedWriter::Impl::reserve_expected() {
@@ -122,17 +124,21 @@ void EncodedWriter::Impl::reserve_expected() {
   reserve(more + std::min(spec.expected_bytes, most));
 }
 
-std::string EncodedWriter::Impl::described_run() const {
-  const DatasetSpec about{.num_samples = 0,
-                          .channel_order = "RGB",
-                          .class_names = spec.class_names,
-                          .attribute_names = spec.attribute_names,
-                          .split = spec.split,
-                          .order = spec.order,
-                          .seed = spec.seed,
-                          .options_json = spec.options_json,
-                          .shard = spec.shard};
-  return write::describe_run(options.identity, about, {}, 0, "encoded images");
+DatasetSpec EncodedWriter::Impl::description(std::int64_t num_samples,
+                                             std::vector<FieldData> fields) const {
+  return {.num_samples = num_samples,
+          .height = 1,
+          .width = 1,
+          .channels = 3,
+          .channel_order = "RGB",
+          .fields = std::move(fields),
+          .class_names = spec.class_names,
+          .attribute_names = spec.attribute_names,
+          .split = spec.split,
+          .order = spec.order,
+          .seed = spec.seed,
+          .options_json = spec.options_json,
+          .shard = spec.shard};
 }
 
 void EncodedWriter::Impl::begin_afresh(bool discard_leftover) {
@@ -162,6 +168,7 @@ bool EncodedWriter::Impl::take_up() {
         {.chunk = num_parts, .num_rows = record.num_rows, .note = std::move(found->note)});
     ++num_parts;
   }
+  num_committed = std::ssize(digests);
   if (num_parts == 0) {
     file->remove_at_end();
     journal->file().remove_at_end();
@@ -212,16 +219,27 @@ void EncodedWriter::Impl::note(std::int64_t bytes, std::int32_t height, std::int
   totals.turned = totals.turned || orientation != 1;
 }
 
+write::EncodedPart EncodedWriter::Impl::uncommitted() const {
+  write::EncodedPart part{
+      .sizes = {sizes.begin() + 2 * num_committed, sizes.end()},
+      .orientations = {orientations.begin() + num_committed, orientations.end()},
+      .digests = {digests.begin() + num_committed, digests.end()}};
+  for (auto end = indptr.begin() + num_committed + 1; end != indptr.end(); ++end) {
+    part.bytes.push_back(*end - *(end - 1));
+  }
+  return part;
+}
+
 void EncodedWriter::Impl::commit(std::string_view note_of_caller) {
   if (published) return;
   if (!file) throw invalid("an earlier call failed");
-  if (!journal || part.num_rows() == 0) return;
+  if (!journal || num_committed == std::ssize(digests)) return;
   constexpr std::int64_t kMostNote = write::kMaxNoteBytes / 2;
-  const write::ChunkRecord record = write::to_record(num_parts, part, note_of_caller);
+  const write::ChunkRecord record = write::to_record(num_parts, uncommitted(), note_of_caller);
   if (std::cmp_greater(note_of_caller.size(), kMostNote) ||
       std::cmp_greater(record.note.size(), write::kMaxNoteBytes)) {
     throw invalid("a note of " + std::to_string(note_of_caller.size()) + " bytes on " +
-                  std::to_string(part.num_rows()) + " images is too large; commit more often");
+                  std::to_string(record.num_rows) + " images is too large; commit more often");
   }
   try {
     data->flush();
@@ -235,9 +253,8 @@ void EncodedWriter::Impl::commit(std::string_view note_of_caller) {
   file->keep();
   journal->file().keep();
   ++num_parts;
-  part = {};
-  part_bytes = 0;
-  part_begun = std::chrono::steady_clock::now();
+  num_committed = std::ssize(digests);
+  committed_at = std::chrono::steady_clock::now();
 }
 
 void EncodedWriter::Impl::add(const EncodedImage& image) {
@@ -265,15 +282,8 @@ void EncodedWriter::Impl::add(const EncodedImage& image) {
     const std::int64_t end = h5::kEncodedOffset + indptr.back() + std::ssize(image.bytes);
     if (end > reserved) reserve(end + std::int64_t{SequentialBytes::kBlockBytes});
     data->add(image.bytes);
-    const auto height = static_cast<std::int32_t>(image.height);
-    const auto width = static_cast<std::int32_t>(image.width);
-    note(std::ssize(image.bytes), height, width, image.orientation, digest);
-    if (!journal) return;
-    part.bytes.push_back(std::ssize(image.bytes));
-    part.sizes.insert(part.sizes.end(), {height, width});
-    part.orientations.push_back(image.orientation);
-    part.digests.push_back(digest);
-    part_bytes += std::ssize(image.bytes);
+    note(std::ssize(image.bytes), static_cast<std::int32_t>(image.height),
+         static_cast<std::int32_t>(image.width), image.orientation, digest);
   } catch (...) {
     let_go();
     throw;
@@ -285,19 +295,7 @@ void EncodedWriter::Impl::close(std::vector<FieldData> fields,
   totals.rows = std::ssize(digests);
   totals.num_bytes = indptr.back();
   if (totals.rows == 0) throw invalid("there are no images");
-  const DatasetSpec about{.num_samples = totals.rows,
-                          .height = 1,
-                          .width = 1,
-                          .channels = 3,
-                          .channel_order = "RGB",
-                          .fields = std::move(fields),
-                          .class_names = spec.class_names,
-                          .attribute_names = spec.attribute_names,
-                          .split = spec.split,
-                          .order = spec.order,
-                          .seed = spec.seed,
-                          .options_json = spec.options_json,
-                          .shard = spec.shard};
+  const DatasetSpec about = description(totals.rows, std::move(fields));
   h5::validate(about);
   try {
     reserve(h5::kEncodedOffset + totals.num_bytes + structure_bytes(about.fields));
@@ -386,9 +384,10 @@ void EncodedWriter::add(const EncodedImage& image) { impl_->add(image); }
 
 bool EncodedWriter::commit_due() const noexcept {
   constexpr std::chrono::seconds kLongest{2};
-  return impl_->journal && impl_->part.num_rows() > 0 &&
-         (impl_->part_bytes >= impl_->options.commit_bytes ||
-          std::chrono::steady_clock::now() - impl_->part_begun >= kLongest);
+  const auto committed_bytes = impl_->indptr[static_cast<std::size_t>(impl_->num_committed)];
+  return impl_->journal && impl_->num_committed < num_rows() &&
+         (impl_->indptr.back() - committed_bytes >= impl_->options.commit_bytes ||
+          std::chrono::steady_clock::now() - impl_->committed_at >= kLongest);
 }
 
 void EncodedWriter::commit(std::string_view note) { impl_->commit(note); }

@@ -266,6 +266,7 @@ void Journal::forget_saved() {
   base::resize_file(file_.fd(), end_, file_.path());
   sync();
   saved_.clear();
+  std::vector<std::int64_t>().swap(chunk_begins_);  // `= {}` would keep the memory.
 }
 
 }  // namespace chunkio::write

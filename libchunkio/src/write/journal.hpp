@@ -90,7 +90,7 @@ class Journal {
   PartialFile file_;
   JournalHeader header_;
   std::vector<ChunkRecord> chunks_;
-  std::vector<std::int64_t> chunk_begins_;  ///< Of what take_up() found.
+  std::vector<std::int64_t> chunk_begins_;  ///< Of these, until forget_saved().
   std::vector<SavedBytes> saved_;
   std::uint64_t header_digest_ = 0;  ///< Goes into every record's digest.
   std::int64_t end_ = 0;             ///< Where the next record goes.

@@ -19,12 +19,18 @@
 
 namespace chunkio::write {
 
-/// \throws Error invalid_argument for options that do not depend on the dataset.
-inline void check_options(const WriterOptions& options) {
+/// \throws Error invalid_argument for options of a journal: WriterOptions, EncodedWriterOptions.
+template <class Options>
+void check_journal_options(const Options& options) {
   base::require(options.commit_bytes >= 1,
                 "commit_bytes must be at least 1, got " + std::to_string(options.commit_bytes));
   base::require(!options.resume || !options.identity.empty(),
                 "resume needs an identity of the run");
+}
+
+/// \throws Error invalid_argument for options that do not depend on the dataset.
+inline void check_options(const WriterOptions& options) {
+  check_journal_options(options);
   const auto& [level, shuffle] = options.filter;
   base::require(
       level >= (shuffle ? 1 : 0) && level <= 9,

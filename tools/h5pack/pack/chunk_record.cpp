@@ -26,6 +26,13 @@ ErrorCode code_named(const std::string& name) {
 
 }  // namespace
 
+void ChunkRecord::add(const ChunkRecord& other) {
+  skipped.insert(skipped.end(), other.skipped.begin(), other.skipped.end());
+  sizes.merge(other.sizes);
+  pixels.merge(other.pixels);
+  num_limited += other.num_limited;
+}
+
 std::string to_note(const ChunkRecord& record) {
   json skipped = json::array();
   for (const SkippedImage& image : record.skipped) {

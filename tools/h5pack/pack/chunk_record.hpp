@@ -28,6 +28,9 @@ struct ChunkRecord {
   ImageSizes sizes = {};
   PixelStatistics pixels;
   std::int64_t num_limited = 0;  ///< Encoded images that were made smaller.
+
+  /// Adds what a record says of other places, but not the places.
+  void add(const ChunkRecord& other);
 };
 
 /// As JSON of one line.

@@ -120,28 +120,9 @@ class Checker {
   std::vector<std::uint8_t> pixels_;
 };
 
-/// The pack as far as it has come.
-struct Totals {
-  chunkio::PixelStatistics pixels{kChannels, chunkio::Layout::nhwc};
-  ImageSizes sizes;
-};
-
-/// \param size  in the source; absent of a stored row.
-/// \throws Error as NotedWriter::add(); digest_mismatch names the row.
-void add_compared(const Checked& checked, std::optional<ImageSize> size, const std::string& name,
-                  NotedWriter& writer) {
-  try {
-    writer.add(checked.image, checked.pixels, size, checked.limited);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::digest_mismatch) throw;
-    throw Error(error.code(),
-                cli::quote(name) + " does not match its digest; copy or pack the file again");
-  }
-}
-
 void add_all(const Split& split, const std::vector<std::int64_t>& order, const PackPlan& plan,
-             const PackOptions& options, NotedWriter& writer, ErrorBudget& budget, Totals& totals,
-             PackResult& result) {
+             const PackOptions& options, NotedWriter& writer, ErrorBudget& budget,
+             std::optional<MisnamedImages>& misnamed) {
   struct Item {
     std::int64_t place = 0;
     std::optional<std::variant<Checked, SkippedImage>> outcome = {};
@@ -157,18 +138,14 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
       budget.spend(*skipped);
       progress.add_skipped(1);
       writer.skip(*skipped);
-      result.skipped.push_back(std::move(*skipped));
       return;
     }
     const Checked checked = std::get<Checked>(*std::exchange(item.outcome, std::nullopt));
     const std::int64_t row = order[static_cast<std::size_t>(item.place)];
     const auto size = images.is_stored(row) ? std::nullopt : std::optional(checked.upright);
-    add_compared(checked, size, images.name(row), writer);
-    totals.pixels.merge(checked.pixels);
-    if (size) totals.sizes.add(*size);
-    result.num_limited += checked.limited ? 1 : 0;
-    if (!checked.misnamed) return;
-    count_misnamed(result.misnamed, row, *checked.misnamed);
+    writer.add(checked.image, cli::quote(images.name(row)),
+               {.pixels = checked.pixels, .source_size = size, .limited = checked.limited});
+    if (checked.misnamed) count_misnamed(misnamed, row, *checked.misnamed);
   };
   // Without this, TBB starts no more threads than there are CPUs, whatever the arena asks for.
   const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
@@ -230,17 +207,13 @@ void pack_it(const Listing& listing, const Split& split, const PackPlan& plan,
              PackResult& result) {
   const std::vector<std::int64_t> order = pack_order(plan, options);
   result.num_resumed = writer.num_rows();
-  Totals totals;
-  for (const ChunkRecord& record : writer.resumed()) {
-    for (const SkippedImage& skipped : record.skipped) budget.spend(skipped);
-    result.skipped.insert(result.skipped.end(), record.skipped.begin(), record.skipped.end());
-    totals.pixels.merge(record.pixels);
-    totals.sizes.merge(record.sizes);
-    result.num_limited += record.num_limited;
-  }
-  add_all(split, order, plan, options, writer, budget, totals, result);
+  for (const SkippedImage& skipped : writer.so_far().skipped) budget.spend(skipped);
+  add_all(split, order, plan, options, writer, budget, result.misnamed);
   cli::StopSignal::check();
   split.images->check_unchanged();
+  ChunkRecord all = writer.so_far();
+  result.skipped = std::move(all.skipped);
+  result.num_limited = all.num_limited;
   result.num_samples = writer.num_rows();
   if (result.num_samples == 0) {
     throw Error(ErrorCode::corrupt_data,
@@ -248,10 +221,10 @@ void pack_it(const Listing& listing, const Split& split, const PackPlan& plan,
                     " images can be packed; the first: " + result.skipped.front().reason);
   }
   std::vector<chunkio::FieldData> fields = fields_of(split, without(order, result.skipped));
-  const bool known = split.images->add_stored_sizes(totals.sizes);
-  result.statistics = {totals.pixels.result(), chunkio::count_classes(fields, listing.class_names),
-                       totals.pixels.mean_picture_std(),
-                       known ? std::optional(totals.sizes.summary()) : std::nullopt};
+  const bool known = split.images->add_stored_sizes(all.sizes);
+  result.statistics = {all.pixels.result(), chunkio::count_classes(fields, listing.class_names),
+                       all.pixels.mean_picture_std(),
+                       known ? std::optional(all.sizes.summary()) : std::nullopt};
   if (options.before_publishing) options.before_publishing(result.skipped);
   writer.close(std::move(fields), result.statistics);
 }

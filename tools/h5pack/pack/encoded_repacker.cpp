@@ -224,54 +224,34 @@ class Encoder : public ImageMaker {
   tbb::enumerable_thread_specific<FileMaker> files_;
 };
 
-/// \param totals  of all pixels; absent: not needed.
-void add(const std::vector<NewImage>& images, const Rows& rows, const std::string& input,
-         NotedWriter& writer, std::optional<PixelStatistics>& totals) {
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    try {
-      writer.add(images[i].image, images[i].pixels, std::nullopt);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::digest_mismatch) throw;
-      throw Error(error.code(), "row " + std::to_string(rows[i]) + " of " + cli::quote(input) +
-                                    " does not match its digest; copy or pack the file again");
-    }
-    if (!images[i].pixels) continue;
-    if (!totals) totals = no_pixels();
-    totals->merge(*images[i].pixels);
-  }
-}
-
-std::optional<PixelStatistics> add_all(const chunkio::Dataset& dataset, const Rows& rows,
-                                       const RepackOptions& options, ImageMaker& maker,
-                                       NotedWriter& writer) {
+void add_all(const chunkio::Dataset& dataset, const Rows& rows, const RepackOptions& options,
+             ImageMaker& maker, NotedWriter& writer) {
   cli::Progress progress("repacking" + (options.split.empty() ? "" : " " + options.split), "images",
                          std::ssize(rows) - writer.num_rows(), options.quiet);
-  std::optional<PixelStatistics> totals;
-  for (const ChunkRecord& record : writer.resumed()) {
-    if (record.pixels.num_images() == 0) continue;
-    if (!totals) totals = no_pixels();
-    totals->merge(record.pixels);
-  }
   std::int64_t at_once = maker.rows_at_once();
   for (std::int64_t first = writer.num_rows(); first < std::ssize(rows);) {
     const std::int64_t count = std::min(at_once, std::ssize(rows) - first);
     const Rows some(rows.begin() + first, rows.begin() + first + count);
-    if (const auto images = maker.make(some, progress)) {
-      add(*images, some, dataset.info().path, writer, totals);
-      first += count;
-    } else {
+    const auto images = maker.make(some, progress);
+    if (!images) {
       at_once = std::max<std::int64_t>(count / 2, 1);
+      continue;
     }
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const std::string name =
+          "row " + std::to_string(some[i]) + " of " + cli::quote(dataset.info().path);
+      writer.add((*images)[i].image, name, {.pixels = (*images)[i].pixels});
+    }
+    first += count;
   }
-  return totals;
 }
 
 chunkio::DatasetStatistics statistics_of(const chunkio::DatasetInfo& info, const Rows& rows,
-                                         const std::optional<PixelStatistics>& totals) {
+                                         const PixelStatistics& pixels) {
   chunkio::DatasetStatistics result{.source_sizes = carried_source_sizes(info, std::ssize(rows))};
-  if (totals) {
-    result.channels = totals->result();
-    result.mean_picture_std = totals->mean_picture_std();
+  if (pixels.num_images() > 0) {
+    result.channels = pixels.result();
+    result.mean_picture_std = pixels.mean_picture_std();
   } else if (info.statistics) {
     result.channels = *info.statistics;
     result.mean_picture_std = info.mean_picture_std;
@@ -330,8 +310,8 @@ void write_it(const chunkio::Dataset& dataset, const Rows& rows, const RepackOpt
   } else {
     maker = std::make_unique<Copier>(dataset, rows, options);
   }
-  const std::optional<PixelStatistics> totals = add_all(dataset, rows, options, *maker, writer);
-  result.statistics = statistics_of(info, rows, totals);
+  add_all(dataset, rows, options, *maker, writer);
+  result.statistics = statistics_of(info, rows, writer.so_far().pixels);
   result.statistics.class_counts = chunkio::count_classes(fields, info.class_names);
   cli::StopSignal::check();
   writer.close(std::move(fields), result.statistics);

@@ -12,6 +12,13 @@
 
 namespace h5pack {
 
+/// What a note says of an image.
+struct NotedImage {
+  std::optional<PixelStatistics> pixels = {};  ///< Of it alone; absent: not needed.
+  std::optional<ImageSize> source_size = {};   ///< Absent: unknown.
+  bool limited = false;                        ///< It was made smaller.
+};
+
 /// One thread at a time.
 class NotedWriter {
  public:
@@ -21,18 +28,15 @@ class NotedWriter {
   NotedWriter(const std::string& path, const chunkio::EncodedSpec& spec, std::int64_t num_places,
               const chunkio::WriterOptions& options);
 
-  /// Of an earlier run, in pack order and without gaps.
-  [[nodiscard]] const std::vector<ChunkRecord>& resumed() const noexcept { return resumed_; }
+  /// Of all places before next_place(), those of an earlier run first.
+  [[nodiscard]] ChunkRecord so_far() const;
   [[nodiscard]] std::int64_t num_rows() const noexcept { return writer_.num_rows(); }
   /// The next place in pack order.
   [[nodiscard]] std::int64_t next_place() const noexcept { return part_.end_place; }
 
-  /// Adds the image of the next place.
-  /// \param pixels  of it alone; absent: not needed. \param size  in the source; absent: unknown.
-  /// \param limited  it was made smaller.
+  /// Adds the image of the next place. \param name  for messages.
   /// \throws chunkio::Error as EncodedWriter::add() and commit().
-  void add(const chunkio::EncodedImage& image, const std::optional<PixelStatistics>& pixels,
-           std::optional<ImageSize> size, bool limited = false);
+  void add(const chunkio::EncodedImage& image, const std::string& name, const NotedImage& about);
   /// The next place has no image.
   void skip(const SkippedImage& image);
 
@@ -43,10 +47,8 @@ class NotedWriter {
 
  private:
   chunkio::EncodedWriter writer_;
-  std::vector<ChunkRecord> resumed_;
-  // Since the last commit.
-  ChunkRecord part_;
-  std::int64_t num_new_ = 0;  ///< Images.
+  ChunkRecord committed_;
+  ChunkRecord part_;  ///< Since then.
 };
 
 }  // namespace h5pack

@@ -63,22 +63,20 @@ chunkio::DatasetSpec make_spec(const Listing& listing, const Split& split, const
 /// The pack as far as it has come, beside the pixels.
 class PackTotals {
  public:
-  explicit PackTotals(const PixelStatistics& no_pixels) : pixels_(no_pixels) {}
+  explicit PackTotals(const PixelStatistics& no_pixels) : all_{.pixels = no_pixels} {}
 
   /// Thread-safe.
   void add(const ChunkRecord& record, std::int64_t num_rows) {
     const std::lock_guard lock(mutex_);
     num_rows_ += num_rows;
-    pixels_.merge(record.pixels);
-    sizes_.merge(record.sizes);
-    skipped_.insert(skipped_.end(), record.skipped.begin(), record.skipped.end());
+    all_.add(record);
   }
 
   [[nodiscard]] std::int64_t num_rows() const noexcept { return num_rows_; }
-  [[nodiscard]] const PixelStatistics& pixels() const noexcept { return pixels_; }
-  [[nodiscard]] const ImageSizes& sizes() const noexcept { return sizes_; }
+  [[nodiscard]] const PixelStatistics& pixels() const noexcept { return all_.pixels; }
+  [[nodiscard]] const ImageSizes& sizes() const noexcept { return all_.sizes; }
   [[nodiscard]] std::vector<SkippedImage> skipped_in_order() const {
-    std::vector<SkippedImage> skipped = skipped_;
+    std::vector<SkippedImage> skipped = all_.skipped;
     std::sort(skipped.begin(), skipped.end(),
               [](const auto& a, const auto& b) { return a.place < b.place; });
     return skipped;
@@ -87,9 +85,7 @@ class PackTotals {
  private:
   std::mutex mutex_;  // Guards what follows, while chunks are added.
   std::int64_t num_rows_ = 0;
-  PixelStatistics pixels_;
-  ImageSizes sizes_;
-  std::vector<SkippedImage> skipped_;
+  ChunkRecord all_;
 };
 
 /// What is left to do beside the chunks of an earlier run, whose records go to `totals`.
