@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the figures of the documentation as SVG: three from the tables of bench/RESULTS.md, a session, and a timeline.
+"""Draws the figures of the documentation as SVG: three from the tables of bench/RESULTS.md, a session, and two timelines.
 
     bench/charts/draw.py [FOLDER]        # FOLDER: where the files go; default: the folder of this script
 
@@ -8,6 +8,7 @@
     accuracy.svg       accuracy and label entropy over window sizes, from "Figures of accuracy"
     terminal.svg       a session of h5pack, from terminal.txt, which bench/charts/record.py writes
     timeline.svg       when a training loop waits, from timeline.json, which bench/charts/timeline.py writes
+    gpu-timeline.svg   what a GPU does during steps, from gpu-timeline.json, which bench/gpu/compare_training.py writes
 
 No figure is written here: change RESULTS.md, then run this again. A title that the tables no longer support is an error. The
 same tables give the same bytes; draw_test.py compares them with the committed files. Needs nothing but Python 3.9.
@@ -25,8 +26,10 @@ from svg import Drawing, short, text_width
 HERE = pathlib.Path(__file__).resolve().parent
 RESULTS = HERE.parent / "RESULTS.md"
 TIMELINE = HERE / "timeline.json"
+GPU_TIMELINE = HERE / "gpu-timeline.json"
 TERMINAL = HERE / "terminal.txt"
 SHOWN_MS = 500
+SHOWN_GPU_MS = 50
 
 # ---------------------------------------------------------------------------------------------- RESULTS.md
 
@@ -320,6 +323,33 @@ def timeline(_):
     return drawing
 
 
+def gpu_timeline(_):
+    run = json.loads(GPU_TIMELINE.read_text(encoding="utf-8"))
+    lanes = {name: [(begin / 1000, min(end / 1000, SHOWN_GPU_MS)) for begin, end in spans if begin / 1000 < SHOWN_GPU_MS]
+             for name, spans in run["lanes"].items()}
+    busy = {name: 100 * sum(end - begin for begin, end in spans) / SHOWN_GPU_MS for name, spans in lanes.items()}
+    size = run["images"].replace("x", " \N{MULTIPLICATION SIGN} ")
+    title = claim(busy["step"] > 95, ["The network always has work: the next batch", "is copied and made while it computes"])
+    drawing = Drawing(720, 0, " ".join(title), f"{SHOWN_GPU_MS} ms of training on a GPU: the network computes {rounded(busy['step'], 0)} % of the "
+                      f"time, images cross the bus {rounded(busy['copies'], 1)} %, batches are made {rounded(busy['batches'], 1)} %.")
+    left, full = 24, 672
+    y = drawing.heading(title, [f"ResNet-18, batches of {run['batch']} images of {size}, fed from the host", run["gpu"]])
+    for name, what in (("copies", "uint8 images cross the bus"), ("batches", "chunkio's kernel makes a batch"), ("step", "the network computes")):
+        y += 30
+        drawing.text(left, y, f"{what}: {rounded(busy[name], 0 if name == 'step' else 1)} % of the time", 18, "ink")
+        y += 12
+        drawing.rect(left, y, full, 32, "track", 0)
+        for begin, end in lanes[name]:
+            scale = full / SHOWN_GPU_MS
+            drawing.rect(left + scale * begin, y, max(1, scale * (end - begin)), 32, "peer" if name == "step" else "own", 0)
+        y += 36
+    y += 22
+    drawing.text(left, y, "0", 17, "soft")
+    drawing.text(left + full, y, f"{SHOWN_GPU_MS} ms", 17, "soft", "end")
+    drawing.height = y + 24
+    return drawing
+
+
 def terminal(_):
     """The lines of a terminal of 80 columns, commands and headings bold."""
     lines = []
@@ -337,7 +367,8 @@ def terminal(_):
     return drawing
 
 
-FIGURES = {"loaders.svg": loaders, "ladder.svg": ladder, "accuracy.svg": accuracy, "terminal.svg": terminal, "timeline.svg": timeline}
+FIGURES = {"loaders.svg": loaders, "ladder.svg": ladder, "accuracy.svg": accuracy, "terminal.svg": terminal, "timeline.svg": timeline,
+           "gpu-timeline.svg": gpu_timeline}
 
 
 def main():

@@ -68,6 +68,8 @@ void check_outputs(const chunkio::device::NormalizePlan& plan, std::span<const s
 void measure_kernel(const GpuRun& run, const ImageSize& size, Report& report);
 /// Batches from a loader's page-locked memory against bare copies to the device.
 void measure_uploads(const GpuRun& run, const Case& images, Report& report);
+/// What a batch costs beside its bytes: small copies, events.
+void measure_calls(const GpuRun& run, Report& report);
 /// DeviceLoader against the slower of reading alone and uploading alone.
 void measure_file_to_device(const GpuRun& run, const Case& images, Report& report);
 

@@ -96,6 +96,12 @@ Suite gpu_suite() {
           },
       .experiments = {{"kernel",
                        [state](Report& r) { measure_kernel(*state->run, state->size, r); }},
+                      {"calls",
+                       [state](Report& r) {
+                         if (state->size.bytes() == kImageSizes[1].bytes()) {
+                           measure_calls(*state->run, r);
+                         }
+                       }},
                       {"uploads",
                        [state](Report& r) { measure_uploads(*state->run, state->images(), r); }},
                       {"file-to-device", [state](Report& r) {

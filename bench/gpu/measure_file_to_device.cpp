@@ -216,12 +216,10 @@ void measure_residency(const GpuRun& run, const Case& images, std::int64_t batch
 void measure_file_to_device(const GpuRun& run, const Case& images, Report& report) {
   measure(run, images, SourceKind::scatter, at_least(0.9), report);
   measure(run, images, SourceKind::mapped, {}, report);
-  // Larger images of a usual dataset do not fit.
-  if (images.size.bytes() == kImageSizes[1].bytes()) {
-    measure_residency(run, images, run.options.batch_size, at_least(5), report);
-    // A dozen calls of CUDA for each batch matter less.
-    measure_residency(run, images, 8 * run.options.batch_size, {}, report);
-  }
+  measure_residency(
+      run, images, run.options.batch_size,
+      images.size.bytes() == kImageSizes[1].bytes() ? std::optional<Target>() : at_least(5),
+      report);
 }
 
 }  // namespace bench

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Builds, tests and measures the GPU path on a host with a GPU, in less than ten minutes:
+# Builds, tests and measures the GPU path on a host with a GPU, in some ten minutes:
 #
 #   bench/gpu/run.sh [--deps FOLDER] [--out FOLDER] [--only PARTS]
 #
 #   --deps FOLDER   packages that fetch-deps.sh collected; default .gpu-deps if it is there, else what the
 #                   system has. They are unpacked into build/gpu, the system stays as it is
-#   --out FOLDER    where RESULTS-gpu.md, JSON and logs go; default: bench for the first, build/gpu/out for the others
-#   --only PARTS    some of tests, figures, sanitizers and trainers, with commas between them, for a host that is lent
-#                   for less than all of them take; each run has a page of its own
+#   --out FOLDER    where RESULTS-gpu.md, JSON and logs go; default: build/gpu/out
+#   --only PARTS    some of tests, figures, sanitizers, training and trainers, with commas between them, for a host that
+#                   is lent for less than all of them take; each run has a page of its own
 #
 # Needs CUDA, a C++ compiler, CMake, ninja or make, and Python; PyTorch for the comparison with it and for the
-# trainers, which link with it, and torchvision for one more comparison. Variables: CUDA_ARCHITECTURES (as for
-# CMake; default: that of the device), TIME_LIMIT (seconds for all steps; default 540), JOBS (of the build).
+# trainers, which link with it, and torchvision for more comparisons. With nanobind, h5py and pytest, what is in Python
+# is tested and trains, too. Variables: CUDA_ARCHITECTURES (as for CMake; default: that of the device), TIME_LIMIT
+# (seconds for all steps; default 540), JOBS (of the build).
 #
 # A step that fails is a row of RESULTS-gpu.md, and the others go on; the exit code is then 1. The file is written
 # after every step, so whatever ends the run leaves what was done before.
@@ -19,7 +20,7 @@ set -euo pipefail
 
 # All forms of the kernel on little data, and all that goes on round it.
 SHORT_FILTER='CudaGpuTest.EveryForm*:CudaGpuTest.DeviceLoader*'
-PARTS=tests,figures,sanitizers,trainers
+PARTS=tests,figures,sanitizers,training,trainers
 
 usage() {
   sed -n '2,/^set/ s/^# \?//p' "${BASH_SOURCE[0]}"
@@ -56,11 +57,12 @@ if [[ -n $deps && ! -d $deps ]]; then
 fi
 build=$root/build/gpu/build
 prefix=$root/build/gpu/deps
-results=${out:-$root/bench}/RESULTS-gpu.md
+python_path=$build/libchunkio/python${PYTHONPATH:+:$PYTHONPATH}
 out=${out:-$root/build/gpu/out}
+results=$out/RESULTS-gpu.md
 # Where CUDA goes by default, and is often not on the path.
 PATH=$PATH:/usr/local/cuda/bin
-rm -rf "$out/logs" "$out"/{figures,trainers}.md "$out"/{figures,torch,trainers}.json
+rm -rf "$out/logs" "$out"/{figures,training,trainers}.md "$out"/{figures,torch,training,trainers}.json
 mkdir -p "$out/logs"
 deadline=$((SECONDS + ${TIME_LIMIT:-540}))
 failed=0
@@ -81,7 +83,7 @@ write_results() {
     # shellcheck disable=SC2016  # Backticks of Markdown.
     printf '# GPU path: run\n\nWritten by `bench/gpu/run.sh`, which also says how.\n\n%s\n' "$where"
     printf '\n| step | | seconds |\n|---|---|---|\n%s\n' "$rows"
-    cat "$out"/{figures,trainers}.md 2>/dev/null || true
+    cat "$out"/{figures,training,trainers}.md 2>/dev/null || true
   } >"$out/results.part"
   mv "$out/results.part" "$results"
 }
@@ -145,11 +147,16 @@ if command -v ninja >/dev/null; then options+=(-G Ninja); fi
 
 # A program that is not asked for is not built.
 targets=()
-if has tests || has sanitizers; then targets+=(cuda_test device_test); fi
+if has tests || has sanitizers; then targets+=(cuda_test); fi
+in_python=false
+if python3 -c "import nanobind" 2>/dev/null; then in_python=true; fi
+if $in_python && (has tests || has training); then
+  targets+=(chunkio_python chunkio_python_modules)
+  options+=(-DCHUNKIO_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$(command -v python3)")
+fi
 if has figures; then targets+=(figures); fi
 if has trainers; then targets+=(training_files); fi
 
-# Tests that look at files with h5py are configured and not built, so any Python will do.
 step configure 120 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCHUNKIO_WITH_CUDA=ON \
   -DCHUNKIO_BUILD_TOOLS=OFF -DCHUNKIO_BUILD_SAMPLES=OFF -DCHUNKIO_BUILD_TESTS=ON -DCHUNKIO_BUILD_BENCH=ON \
   -DCMAKE_CUDA_ARCHITECTURES="${CUDA_ARCHITECTURES:-native}" \
@@ -157,8 +164,10 @@ step configure 120 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCHU
 build build 330 "${targets[@]}" || exit 1
 
 if has tests; then
-  step "tests with a fake GPU" 90 "$build/tests/device_test" || true
-  step "tests on the GPU" 60 "$build/tests/cuda_test" || true
+  step "tests on the GPU" 180 "$build/tests/cuda_test" || true
+  if $in_python; then
+    step "tests in Python" 60 env PYTHONPATH="$python_path" python3 -m pytest -q tests/python/test_torch_cuda.py || true
+  fi
 fi
 if has figures; then
   torch=()
@@ -172,6 +181,10 @@ if has sanitizers; then
   # What a call returns the tests see for themselves, and ask for what is not there.
   sanitize memcheck 120 '*' --report-api-errors no
   for tool in racecheck synccheck initcheck; do sanitize "$tool" 60 "$SHORT_FILTER"; done
+fi
+if has training && $in_python; then
+  step "training" 180 env PYTHONPATH="$python_path" python3 bench/gpu/compare_training.py --dir "$out/training" \
+    --rounds 3 --markdown "$out/training.md" --json "$out/training.json" --timeline "$out/timeline.json" || true
 fi
 if has trainers; then
   # With the LibTorch of Python's PyTorch. Apart from the rest, because CMake asks LibTorch about CUDA, and what goes

@@ -32,7 +32,7 @@
 
 #include "base/access.hpp"
 #include "harness/scratch_folder.hpp"
-#include "support/fake_gpu.hpp"
+#include "support/watched_gpu.hpp"
 #include "support/pixels.hpp"
 #include "support/process_counts.hpp"
 
@@ -42,7 +42,7 @@ namespace {
 std::atomic<std::int64_t> g_until_failure{-1};
 const pthread_t g_main_thread = pthread_self();
 
-/// Whether it is the library that allocates: the fake GPU has threads, too, without a name.
+/// Whether it is the library that allocates: the GPU of the tests has threads, too, without a name.
 bool in_library() {
   if (pthread_equal(pthread_self(), g_main_thread) != 0) return true;
   std::array<char, 16> name{};
@@ -243,7 +243,7 @@ TEST_F(AllocationFaultsTest, ALoaderOnADevice) {
   for (const auto resident : {cuda::DeviceResident::off, cuda::DeviceResident::require}) {
     SCOPED_TRACE(static_cast<int>(resident));
     sweep([&] {
-      const auto gpu = std::make_shared<test::FakeGpu>();
+      const auto gpu = std::make_shared<test::WatchedGpu>();
       const std::unique_ptr<CUstream_st, std::function<void(cuda::Stream)>> stream(
           gpu->create_stream(), [&gpu](cuda::Stream ours) { gpu->destroy_stream(ours); });
       cuda::DeviceLoader loader = internal::Access::make<cuda::DeviceLoader>(

@@ -17,7 +17,7 @@ echo "$*" >>"$FAKE/cmake.log"
 [[ $BROKEN == cmake ]] && exit 1
 if [[ $1 == --build ]]; then
   mkdir -p "$2/tests" "$2/bench"
-  cp "$FAKE/device_test" "$FAKE/cuda_test" "$2/tests"
+  cp "$FAKE/cuda_test" "$2/tests"
   cp "$FAKE/figures" "$2/bench"
 fi
 '''
@@ -58,13 +58,16 @@ class RunTest(unittest.TestCase):
         shutil.copy(SCRIPTS / "run.sh", gpu)
         (gpu / "compare_torch.py").write_text(COMPARE_TORCH)
         (gpu / "compare_loaders.py").write_text(COMPARE_LOADERS)
+        (gpu / "compare_training.py").write_text(COMPARE_LOADERS.replace("the trainers", "training"))
         self.fake = self.dir / "fake"
-        for name, text in (("cmake", CMAKE), ("device_test", TEST), ("cuda_test", TEST), ("figures", FIGURES),
+        for name, text in (("cmake", CMAKE), ("cuda_test", TEST), ("figures", FIGURES),
                            ("compute-sanitizer", SANITIZER), ("nvidia-smi", NVIDIA_SMI)):
             path = self.fake / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
             path.chmod(0o755)
+        for module in ("nanobind", "pytest"):
+            (self.fake / f"{module}.py").write_text("")
         (self.fake / "torch.py").write_text("class utils:\n    cmake_prefix_path = '/nowhere'\n")
         self.out = self.dir / "out"
 
@@ -97,7 +100,7 @@ class RunTest(unittest.TestCase):
             result = self.script(*arguments, code=2)
             self.assertEqual((result.stdout, result.stderr), ("", usage), arguments)
         for arguments, words in ((["--deps", self.dir / "none"], ["no folder", "none", "fetch-deps.sh"]),
-                                 (["--only", "tests,figs"], ["'figs'", "tests,figures,sanitizers,trainers"])):
+                                 (["--only", "tests,figs"], ["'figs'", "tests,figures,sanitizers,training,trainers"])):
             error = self.script("--out", self.out, *arguments, code=2).stderr
             self.assertEqual(len(error.splitlines()), 1, error)
             for word in words:
@@ -115,10 +118,10 @@ class RunTest(unittest.TestCase):
     def test_a_whole_run(self):
         text, steps = self.run_sh()
         sanitizers = [f"compute-sanitizer {tool}" for tool in ("memcheck", "racecheck", "synccheck", "initcheck")]
-        self.assertEqual(list(steps), ["configure", "build", "tests with a fake GPU", "tests on the GPU", "PyTorch", "figures",
-                                       *sanitizers, "configure trainers", "build trainers", "trainers"])
+        self.assertEqual(list(steps), ["configure", "build", "tests on the GPU", "tests in Python", "PyTorch", "figures",
+                                       *sanitizers, "training", "configure trainers", "build trainers", "trainers"])
         self.assertEqual(set(steps.values()), {"passed", "passed (3 passed)", "passed (1 passed)"})
-        self.assertTrue(text.endswith("\n# Figures of gpu\n\n| copy |\n# Figures of the trainers\n"), text)
+        self.assertTrue(text.endswith("\n# Figures of gpu\n\n| copy |\n# Figures of training\n# Figures of the trainers\n"), text)
         self.assertRegex(self.log("figures")[0], "^gpu --torch ")
         # Whatever ends a run leaves what was done.
         before = (self.fake / "before.md").read_text()
@@ -128,7 +131,6 @@ class RunTest(unittest.TestCase):
     def test_failures_are_reported_and_the_others_go_on(self):
         _, steps = self.run_sh(code=1, broken="skipped")
         self.assertEqual(steps["tests on the GPU"], "SKIPPED (3 skipped)")
-        self.assertEqual(steps["tests with a fake GPU"], "passed (3 skipped)")
         self.assertEqual(steps["compute-sanitizer initcheck"], "passed (1 passed)")
         text, steps = self.run_sh(code=1, broken="figures")
         self.assertEqual(steps["figures"], "FAILED: exit code 1")
@@ -142,10 +144,10 @@ class RunTest(unittest.TestCase):
 
     def test_parts(self):
         text, steps = self.run_sh("--only", "tests")
-        self.assertEqual(list(steps), ["configure", "build", "tests with a fake GPU", "tests on the GPU"])
+        self.assertEqual(list(steps), ["configure", "build", "tests on the GPU", "tests in Python"])
         self.assertNotIn("# Figures", text)
         self.assertEqual([line.split("--target ")[1] for line in self.log("cmake") if "--target" in line],
-                         ["cuda_test device_test"])
+                         ["cuda_test chunkio_python chunkio_python_modules"])
         text, steps = self.run_sh("--only", "figures,trainers")
         self.assertEqual(list(steps), ["configure", "build", "PyTorch", "figures", "configure trainers", "build trainers",
                                        "trainers"])

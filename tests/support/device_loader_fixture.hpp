@@ -1,4 +1,4 @@
-/// Device loaders of a small file on a fake GPU, and what they must deliver.
+/// Device loaders of a small file on the GPU of the tests, and what they must deliver.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 #include "base/access.hpp"
 #include "device/echo_deal.hpp"
 #include "support/errors.hpp"
-#include "support/fake_gpu.hpp"
+#include "support/watched_gpu.hpp"
 #include "support/pixels.hpp"
 #include "support/scratch.hpp"
 
@@ -52,7 +52,7 @@ class DeviceLoaderTest : public ::testing::Test {
   void TearDown() override { end_gpu(); }
 
   void start_gpu() {
-    gpu_ = std::make_shared<FakeGpu>();
+    gpu_ = std::make_shared<WatchedGpu>();
     gpu_->set_capacity(kSmallGpu);
     stream_ = gpu_->create_stream();
   }
@@ -197,7 +197,7 @@ class DeviceLoaderTest : public ::testing::Test {
 
   ScratchFolder folder_;
   std::string path_;
-  std::shared_ptr<FakeGpu> gpu_;
+  std::shared_ptr<WatchedGpu> gpu_;
   cuda::Stream stream_ = nullptr;
 };
 

@@ -27,7 +27,8 @@ struct KernelPlan {
   std::int32_t tiles;           ///< Of an image.
   std::int32_t threads;         ///< Of a block: whole warps.
   bool in_order;                ///< Image i is that of task i, whatever its row: it was resized.
-  std::uint64_t width_inverse;  ///< 2^64 / crop.width, rounded up; 0 for a width of 1.
+  std::uint64_t width_inverse;      ///< 2^64 / crop.width, rounded up; 0 for 1.
+  std::uint64_t row_words_inverse;  ///< Likewise.
 };
 
 [[nodiscard]] KernelPlan make_kernel_plan(const NormalizePlan& plan);

@@ -179,6 +179,19 @@ CHUNKIO_HOST_DEVICE inline std::uint32_t bytes_between(std::uint32_t four, int a
   return four & below(keep) & ~below(skip);
 }
 
+/// number / divisor, by multiplying; exact for numbers as small as those of a tile.
+/// \param inverse  2^64 / divisor, rounded up.
+CHUNKIO_HOST_DEVICE inline int quotient(int number, int divisor, std::uint64_t inverse) noexcept {
+  if (divisor == 1) return number;
+  const auto divided = static_cast<std::uint64_t>(number);
+#ifdef __CUDA_ARCH__
+  return static_cast<int>(__umul64hi(inverse, divided));
+#else
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<int>(Wide{inverse} * divided >> 64);
+#endif
+}
+
 /// The share of a thread in bringing a tile's pixels to shared memory.
 CHUNKIO_HOST_DEVICE inline void stage(const KernelPlan& plan, const Tile& tile, int thread) {
   const int bytes = plan.crop.width * plan.pixel_bytes;
@@ -196,13 +209,16 @@ CHUNKIO_HOST_DEVICE inline void stage(const KernelPlan& plan, const Tile& tile, 
     finish_copies();
     return;
   }
-  // A warp for each row, with zeros where the image has no pixel.
+  // Rows that begin anywhere, with zeros where the image has no pixel.
   const bool padded = tile.left < 0 || tile.left + plan.crop.width > plan.crop.image_width;
-  const int num_warps = plan.threads / kWarp;
-  for (int r = thread / kWarp; r < plan.planes * tile.num_rows; r += num_warps) {
+  CHUNKIO_UNROLL_BY_4
+  for (int i = thread; i < plan.planes * tile.plane_words(plan); i += plan.threads) {
+    const int r = quotient(i, plan.row_words, plan.row_words_inverse);
     const int plane = plan.planes == 1 ? 0 : r / tile.num_rows;
     const int y = r - plane * tile.num_rows;
+    const int at = (i - r * plan.row_words) * kWordBytes;
     const int misaligned = tile.misaligned(plan, plane, y);
+    if (at >= misaligned + bytes) continue;
     const bool inside = tile.top + y >= 0 && tile.top + y < plan.crop.image_height;
     // Bytes of the staged row that the image has.
     const int begin = misaligned + std::max(-tile.left, 0) * plan.pixel_bytes;
@@ -210,36 +226,30 @@ CHUNKIO_HOST_DEVICE inline void stage(const KernelPlan& plan, const Tile& tile, 
         inside ? misaligned +
                      std::min(plan.crop.image_width - tile.left, plan.crop.width) * plan.pixel_bytes
                : 0;
-    const std::uintptr_t from = tile.source(plan, plane, y) - static_cast<unsigned>(misaligned);
-    std::byte* const to = tile.staged + r * plan.row_words * kWordBytes;
-    for (int word = thread % kWarp; word * kWordBytes < misaligned + bytes; word += kWarp) {
-      const int at = word * kWordBytes;
-      Word value{};
-      if (at < end && at + kWordBytes > begin) {
-        value = load_word(from + static_cast<unsigned>(at));
-        if (padded && (at < begin || at + kWordBytes > end)) {
-          CHUNKIO_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            value.parts[i] = bytes_between(value.parts[i], at + 4 * i, begin, end);
-          }
-        }
-      }
-      *reinterpret_cast<Word*>(to + at) = value;
+    const std::uintptr_t from =
+        tile.source(plan, plane, y) - static_cast<unsigned>(misaligned) + static_cast<unsigned>(at);
+    std::byte* const to = tile.staged + i * kWordBytes;
+    const bool shown = at < end && at + kWordBytes > begin;
+    if (shown && (!padded || (at >= begin && at + kWordBytes <= end))) {
+      copy_word(to, from);
+      continue;
     }
+    Word value{};
+    if (shown) {
+      value = load_word(from);
+      CHUNKIO_UNROLL
+      for (int k = 0; k < 4; ++k) {
+        value.parts[k] = bytes_between(value.parts[k], at + 4 * k, begin, end);
+      }
+    }
+    *reinterpret_cast<Word*>(to) = value;
   }
+  finish_copies();
 }
 
-/// In which row of the tile a pixel of it is. A division by multiplying, which is exact
-/// for numbers as small as those of a tile.
+/// In which row of the tile a pixel of it is.
 CHUNKIO_HOST_DEVICE inline int row_of(const KernelPlan& plan, int pixel) noexcept {
-  if (plan.crop.width == 1) return pixel;
-  const auto number = static_cast<std::uint64_t>(pixel);
-#ifdef __CUDA_ARCH__
-  return static_cast<int>(__umul64hi(plan.width_inverse, number));
-#else
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<int>(Wide{plan.width_inverse} * number >> 64);
-#endif
+  return quotient(pixel, plan.crop.width, plan.width_inverse);
 }
 
 template <DType dtype>

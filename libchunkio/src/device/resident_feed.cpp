@@ -4,6 +4,8 @@
 #include <deque>
 #include <exception>
 #include <future>
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include "base/checked_math.hpp"
@@ -33,6 +35,17 @@ LoaderOptions sequential(LoaderOptions options, std::int64_t row_bytes) {
   options.memory.resident = Resident::none;
   options.io.num_epochs = 1;
   return options;
+}
+
+std::vector<ResidentDataset::Run> runs_of(std::span<const std::int64_t> ids) {
+  std::vector<ResidentDataset::Run> runs;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (runs.empty() || runs.back().end_id != ids[i]) {
+      runs.push_back({ids[i], ids[i], static_cast<std::int32_t>(i)});
+    }
+    ++runs.back().end_id;
+  }
+  return runs;
 }
 
 }  // namespace
@@ -130,14 +143,18 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
   }
   stats = reader.stats();
   skipped = reader.skipped();
-  if (std::ssize(ids) != loader.dataset().size()) sample_ids = std::move(ids);
+  if (std::ssize(ids) != loader.dataset().size()) runs = runs_of(ids);
 }
 
 std::optional<std::int32_t> ResidentDataset::device_row(std::int64_t sample_id) const {
-  if (!sample_ids) return static_cast<std::int32_t>(sample_id);
-  const auto found = std::lower_bound(sample_ids->begin(), sample_ids->end(), sample_id);
-  if (found == sample_ids->end() || *found != sample_id) return std::nullopt;
-  return static_cast<std::int32_t>(found - sample_ids->begin());
+  if (!runs) return static_cast<std::int32_t>(sample_id);
+  const auto behind =
+      std::upper_bound(runs->begin(), runs->end(), sample_id,
+                       [](std::int64_t id, const Run& run) { return id < run.first_id; });
+  if (behind == runs->begin()) return std::nullopt;
+  const Run& run = *std::prev(behind);
+  if (sample_id >= run.end_id) return std::nullopt;
+  return run.device_row + static_cast<std::int32_t>(sample_id - run.first_id);
 }
 
 ResidentFeed::ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset dataset)
@@ -207,7 +224,7 @@ void ResidentFeed::append_batch(std::int64_t step) {
   rows_->append_batch(step, ids);
   rows.resize(ids.size());
   std::size_t kept = begin;
-  if (!dataset_.sample_ids) {
+  if (!dataset_.runs) {
     for (; kept < ids.size(); ++kept) rows[kept] = static_cast<std::int32_t>(ids[kept]);
   } else {
     // What could not be read (OnError::skip) is not there.

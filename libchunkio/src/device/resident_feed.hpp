@@ -40,8 +40,14 @@ struct ResidentDataset {
   bool pinned = false;               ///< It was copied from page-locked memory.
   LoaderStats stats;                 ///< Of the loader that read it.
   std::vector<SkippedRows> skipped;
+  /// Rows that follow each other in the file and on the device.
+  struct Run {
+    std::int64_t first_id;
+    std::int64_t end_id;
+    std::int32_t device_row;  ///< Of the first.
+  };
   /// Of the rows on the device, ascending; absent: all rows of the file, at their row numbers.
-  std::optional<std::vector<std::int64_t>> sample_ids;
+  std::optional<std::vector<Run>> runs;
 };
 
 /// Nothing is read or copied, only planned, and that by the caller of next(): planning a batch

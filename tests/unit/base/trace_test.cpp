@@ -30,7 +30,7 @@ extern int (*InitializeInjectionNvtx2_fnptr)(const void* (*get_export_table)(std
 
 #include "base/access.hpp"
 #include "harness/scratch_folder.hpp"
-#include "support/fake_gpu.hpp"
+#include "support/watched_gpu.hpp"
 #include "support/pixels.hpp"
 
 namespace chunkio {
@@ -197,7 +197,7 @@ class TraceTest : public ::testing::Test {
 
   test::ScratchFolder folder_;
   std::string path_;
-  std::shared_ptr<test::FakeGpu> gpu_ = std::make_shared<test::FakeGpu>();
+  std::shared_ptr<test::WatchedGpu> gpu_ = std::make_shared<test::WatchedGpu>();
   device::GpuStream stream_{gpu_};
 };
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -17,9 +18,8 @@
 #include <chunkio/normalizer.hpp>
 
 #include "device/sparse_stage.hpp"
-#include "support/dense_kernel.hpp"
-#include "support/fake_gpu.hpp"
 #include "support/scratch.hpp"
+#include "support/watched_gpu.hpp"
 
 namespace chunkio::device {
 namespace {
@@ -88,24 +88,33 @@ class DenseRowTest : public testing::Test {
       tasks.push_back({static_cast<std::int32_t>(row), {}});
       entries.push_back({begins[row], begins[row + 1] - begins[row]});
     }
-    std::vector<float> factors(tasks.size());
     const auto bytes = tasks.size() * static_cast<std::size_t>(plan.output_bytes());
-    // Words of 16 bytes, none of which may stay as it is.
-    std::vector<std::max_align_t> output(bytes / sizeof(std::max_align_t) + 1);
-    std::memset(output.data(), 0xA5, bytes);
-    test::run_dense_kernels(plan, {},
-                            {.columns = stage.columns(),
-                             .values = stage.values(),
-                             .tasks = tasks.data(),
-                             .entries = entries.data(),
-                             .num_rows = std::ssize(tasks),
-                             .output = reinterpret_cast<std::byte*>(output.data()),
-                             .factors = factors.data()});
-    const auto* const made = reinterpret_cast<const std::byte*>(output.data());
-    return {made, made + bytes};
+    const DeviceBuffer device_tasks = put(std::span<const RowTask>(tasks));
+    const DeviceBuffer device_entries = put(std::span<const RowEntries>(entries));
+    const DeviceBuffer factors(gpu_, tasks.size() * sizeof(float));
+    const DeviceBuffer output(gpu_, bytes);
+    std::memset(output.get(), 0xA5, bytes);  // None of which may stay as it is.
+    gpu_->densify(plan, {},
+                  {.columns = stage.columns(),
+                   .values = stage.values(),
+                   .tasks = reinterpret_cast<const RowTask*>(device_tasks.get()),
+                   .entries = reinterpret_cast<const RowEntries*>(device_entries.get()),
+                   .num_rows = std::ssize(tasks),
+                   .output = output.get(),
+                   .factors = reinterpret_cast<float*>(factors.get())},
+                  stream_);
+    gpu_->synchronize(stream_);
+    return {output.get(), output.get() + bytes};
   }
 
-  std::shared_ptr<test::FakeGpu> gpu_ = std::make_shared<test::FakeGpu>();
+  template <class Value>
+  [[nodiscard]] DeviceBuffer put(std::span<const Value> values) const {
+    DeviceBuffer memory(gpu_, values.size_bytes());
+    std::memcpy(memory.get(), values.data(), values.size_bytes());
+    return memory;
+  }
+
+  std::shared_ptr<test::WatchedGpu> gpu_ = std::make_shared<test::WatchedGpu>();
   StreamHandle stream_ = gpu_->create_stream();
 };
 
@@ -162,7 +171,7 @@ TYPED_TEST(DenseRowTest, IsWhatDensifierMakes) {
 }
 
 TEST(SparseStageTest, RowsOfADatasetNeedHostMemoryOfABatch) {
-  const auto gpu = std::make_shared<test::FakeGpu>();
+  const auto gpu = std::make_shared<test::WatchedGpu>();
   const StreamHandle stream = gpu->create_stream();
   std::mt19937 random(7);
   {

@@ -224,11 +224,12 @@ TEST_F(DeviceLoaderTest, BuffersThatDoNotFitAreRefusedBeforeAnythingIsAllocated)
 
   options = {.normalize = plain(), .max_held = 1024};
   options.normalize.padding = 1 << 20;
-  options.normalize.crop_height = options.normalize.crop_width = 1 << 20;
-  refused({text((std::int64_t{4} * 1024) * ((std::int64_t{12} << 40) + 24)) + " for output batches",
+  options.normalize.crop_height = 1 << 20;
+  options.normalize.crop_width = 1 << 13;
+  refused({text((std::int64_t{4} * 1024) * ((std::int64_t{12} << 33) + 24)) + " for output batches",
            "max_held = 1024", "lower echo_buffer_batches, max_held or batch_size"},
           options);
-  refused({"9223372036854775807 for output batches"}, options, {.batch_size = 1 << 14});
+  refused({"9223372036854775807 for output batches"}, options, {.batch_size = 1 << 18});
 }
 
 TEST_F(DeviceLoaderTest, BuffersThatJustFitDeliver) {

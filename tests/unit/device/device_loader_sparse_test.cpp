@@ -1,4 +1,4 @@
-// A DeviceLoader of a CSR matrix, on a fake GPU: dense rows, made there.
+// A DeviceLoader of a CSR matrix, on the GPU of the tests: dense rows, made there.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 #include "base/access.hpp"
 #include "support/errors.hpp"
-#include "support/fake_gpu.hpp"
+#include "support/watched_gpu.hpp"
 #include "support/scratch.hpp"
 #include "support/sparse_files.hpp"
 
@@ -90,7 +90,7 @@ class DeviceLoaderSparseTest : public testing::Test {
 
   ScratchFolder folder_;
   std::string path_;
-  std::shared_ptr<FakeGpu> gpu_ = std::make_shared<FakeGpu>();
+  std::shared_ptr<WatchedGpu> gpu_ = std::make_shared<WatchedGpu>();
   device::StreamHandle stream_ = gpu_->create_stream();
 };
 

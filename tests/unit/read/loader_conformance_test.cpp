@@ -21,7 +21,7 @@
 #include "base/access.hpp"
 #include "harness/scratch_folder.hpp"
 #include "support/errors.hpp"
-#include "support/fake_gpu.hpp"
+#include "support/watched_gpu.hpp"
 #include "support/h5_files.hpp"
 #include "support/pixels.hpp"
 
@@ -217,7 +217,7 @@ class OnDevice {
             .resident = resident};
   }
 
-  std::shared_ptr<test::FakeGpu> gpu_ = std::make_shared<test::FakeGpu>();
+  std::shared_ptr<test::WatchedGpu> gpu_ = std::make_shared<test::WatchedGpu>();
   device::GpuStream stream_;
   cuda::DeviceLoader loader_;
 };
@@ -639,7 +639,7 @@ TEST(DeviceLoader, NeedsImages) {
   const std::string path = Vectors::make(folder);
   expect_error(ErrorCode::unsupported, {path, "x float32 [47,784] are no images"}, [&] {
     static_cast<void>(internal::Access::make<cuda::DeviceLoader>(
-        std::make_shared<test::FakeGpu>(), Loader(Dataset::open(path, {.images = "x"}), {}),
+        std::make_shared<test::WatchedGpu>(), Loader(Dataset::open(path, {.images = "x"}), {}),
         cuda::DeviceOptions{.normalize = {.mean = {0}, .std = {1}}}));
   });
 }
@@ -659,7 +659,7 @@ TEST(Loader, EveryMemberOfOneThatWasMovedFromSaysSo) {
       [&] { static_cast<void>(loader.num_threads()); },
       [&] {
         static_cast<void>(internal::Access::make<cuda::DeviceLoader>(
-            std::make_shared<test::FakeGpu>(), std::move(loader), cuda::DeviceOptions{}));
+            std::make_shared<test::WatchedGpu>(), std::move(loader), cuda::DeviceOptions{}));
       },
   };
   for (const auto& call : calls) {
