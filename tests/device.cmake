@@ -1,6 +1,6 @@
 # Tests of what becomes of images after they were read.
 find_package(nlohmann_json REQUIRED)
-# What is right on any GPU: device_test has one that is threads, cuda_test the device.
+# What is right on any GPU: device_test has a simulated one, cuda_test a device.
 add_library(
   gpu_tests OBJECT
   unit/device/dense_row_test.cpp
@@ -25,18 +25,18 @@ chunkio_add_unit_tests(
           unit/device/normalizer_resized_test.cpp
           unit/device/normalizer_test.cpp
           unit/device/thread_team_test.cpp
-          support/thread_gpu.cpp
+          support/simulated_gpu.cpp
           $<TARGET_OBJECTS:gpu_tests>
   LIBRARIES nlohmann_json::nlohmann_json)
 
 # It replaces operator new, and mmap() of the library.
-chunkio_add_unit_tests(allocation_faults_test SOURCES fault/allocation_faults_test.cpp support/thread_gpu.cpp)
+chunkio_add_unit_tests(allocation_faults_test SOURCES fault/allocation_faults_test.cpp support/simulated_gpu.cpp)
 target_link_options(allocation_faults_test PRIVATE LINKER:--wrap=mmap)
 
 # On a real device, with the label cuda; without one its tests skip and say why.
 if(CHUNKIO_HAS_CUDA)
   find_package(CUDAToolkit REQUIRED)
-  chunkio_add_unit_tests(cuda_test LABEL cuda PREFIX cuda.
+  chunkio_add_unit_tests(cuda_test LABEL cuda PREFIX cuda. ALONE "CudaGpuTest.LoadersThatAreDropped*"
                          SOURCES unit/device/cuda_gpu_test.cpp support/cuda_gpu_of_tests.cpp $<TARGET_OBJECTS:gpu_tests>
                          LIBRARIES CUDA::cudart_static ${CMAKE_DL_LIBS})
 
@@ -57,7 +57,7 @@ endif()
 
 # Linked with a profiler of its own, which writes down what the ranges say.
 if(CHUNKIO_HAS_NVTX)
-  chunkio_add_unit_tests(trace_test SOURCES unit/base/trace_test.cpp support/thread_gpu.cpp)
+  chunkio_add_unit_tests(trace_test SOURCES unit/base/trace_test.cpp support/simulated_gpu.cpp)
   target_include_directories(trace_test SYSTEM PRIVATE ${CHUNKIO_NVTX_INCLUDE_DIR})
   target_link_libraries(trace_test PRIVATE ${CMAKE_DL_LIBS})
 endif()

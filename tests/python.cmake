@@ -49,7 +49,7 @@ foreach(name IN LISTS python_tests)
     PROPERTIES LABELS short TIMEOUT 900 ENVIRONMENT "${python_environment}"
                SKIP_REGULAR_EXPRESSION "${python_all_skipped}" FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endforeach()
-set_tests_properties(Python.torch_cuda PROPERTIES LABELS cuda)
+set_tests_properties(Python.torch_cuda PROPERTIES LABELS cuda RUN_SERIAL ON)  # it looks at free memory
 
 # Samples for Lightning, Accelerate, Transformers, JAX and Ray, as far as these are installed.
 add_test(

@@ -346,6 +346,7 @@ def gpu_timeline(_):
     y += 22
     drawing.text(left, y, "0", 17, "soft")
     drawing.text(left + full, y, f"{SHOWN_GPU_MS} ms", 17, "soft", "end")
+    drawing.text(left + full / 2, y, "gaps below 20 µs are not shown", 17, "soft", "middle")
     drawing.height = y + 24
     return drawing
 

@@ -204,7 +204,7 @@ void measure_residency(const GpuRun& run, const Case& images, std::int64_t batch
                   std::to_string(batch_size),
               images.size.name, ratios(fed_seconds, resident_seconds), target});
   report.add_detail(images.size.name, "residency",
-                    {{"pictures", std::min(images.num_samples, kResidentImages)},
+                    {{"images", std::min(images.num_samples, kResidentImages)},
                      {"batch", options.batch_size},
                      {"epochs", kEpochs},
                      {"fed_seconds", fed_seconds},

@@ -239,3 +239,13 @@ def test_refusals(make_file):
     if not torch.cuda.is_available():
         with pytest.raises((ValueError, chunkio.Error, RuntimeError)):
             chunkio.torch.DataLoader(path, device="cuda:0", **SCALE)
+
+
+def test_options_stay_those_of_the_caller(make_file):
+    """Where there is no device, too: options are read before it is opened."""
+    loader = {"batch_size": 4, "fields": ("weights",)}
+    device = {"device": 4711, "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}
+    given = (dict(loader), dict(device))
+    with pytest.raises(chunkio.Error):
+        chunkio._core.DeviceLoader(chunkio.Dataset(make_file()), loader, device)
+    assert (loader, device) == given

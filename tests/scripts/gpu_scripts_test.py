@@ -66,7 +66,7 @@ class RunTest(unittest.TestCase):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
             path.chmod(0o755)
-        for module in ("nanobind", "pytest"):
+        for module in ("nanobind", "h5py", "pynvml", "pytest"):
             (self.fake / f"{module}.py").write_text("")
         (self.fake / "torch.py").write_text("class utils:\n    cmake_prefix_path = '/nowhere'\n")
         self.out = self.dir / "out"

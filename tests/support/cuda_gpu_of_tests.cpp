@@ -42,7 +42,12 @@ template <class Function>
 Function* in_driver(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
   check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result), name);
+#else
+  check(cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result), name);
+#endif
+  if (found == nullptr) throw std::runtime_error(std::string("the driver has no ") + name);
   return reinterpret_cast<Function*>(found);
 }
 
@@ -71,11 +76,6 @@ class StreamWorker {
     static auto* const write = in_driver<decltype(cuStreamWriteValue32)>("cuStreamWriteValue32");
     static auto* const wait = in_driver<decltype(cuStreamWaitValue32)>("cuStreamWaitValue32");
     const std::uint32_t number = ++pushed_;
-    {
-      const std::lock_guard lock(mutex_);
-      queue_.push(std::move(work));
-    }
-    changed_.notify_one();
     const auto address = [](std::atomic<std::uint32_t>* of) {
       return reinterpret_cast<CUdeviceptr>(of);
     };
@@ -83,6 +83,11 @@ class StreamWorker {
         wait(stream_, address(done_), number, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
       throw std::runtime_error("a stream cannot be made to wait for a thread");
     }
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push(std::move(work));
+    }
+    changed_.notify_one();
   }
 
  private:
@@ -135,8 +140,10 @@ class CudaGpuOfTests final : public GpuOfTests {
   device::StreamHandle create_stream() override { return gpu_->create_stream(); }
   void destroy_stream(device::StreamHandle stream) noexcept override {
     {
-      const std::lock_guard lock(mutex_);
-      workers_.erase(stream);
+      // Its end is waited for without the lock, which run_on() needs.
+      std::unique_lock lock(mutex_);
+      const auto worker = workers_.extract(stream);
+      lock.unlock();
     }
     gpu_->destroy_stream(stream);
   }
@@ -206,7 +213,7 @@ class NeedsDevice final : public ::testing::Environment {
 
  private:
   [[noreturn]] static void skip_all(const char* why) {
-    std::printf("[  SKIPPED ] %d tests, for want of a CUDA device: %s\n",
+    std::printf("[  SKIPPED ] %d tests, no CUDA device: %s\n",
                 ::testing::UnitTest::GetInstance()->test_to_run_count(), why);
     std::exit(0);
   }

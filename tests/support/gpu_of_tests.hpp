@@ -17,9 +17,9 @@ class GpuOfTests : public device::Gpu {
   virtual void drain() noexcept = 0;
 };
 
-/// Threads and host memory (thread_gpu.cpp), or a CUDA device (cuda_gpu_of_tests.cpp): whichever
-/// the program is linked with.
-/// \throws Error, where there is no such device.
+/// Simulated by threads and host memory (simulated_gpu.cpp), or a CUDA device
+/// (cuda_gpu_of_tests.cpp): whichever the program is linked with. \throws Error, where there is no
+/// such device.
 [[nodiscard]] std::unique_ptr<GpuOfTests> make_gpu_of_tests();
 
 }  // namespace chunkio::test

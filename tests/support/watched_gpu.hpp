@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,7 +18,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <chunkio/error.hpp>
 
@@ -87,17 +87,25 @@ class WatchedGpu : public device::Gpu {
                   "the GPU of the test has no " + std::to_string(bytes) + " bytes to allocate");
     }
     std::byte* const memory = gpu_->allocate(bytes);
-    sizes_[memory] = size;
+    try {
+      sizes_[memory] = size;
+    } catch (...) {
+      gpu_->free(memory);
+      throw;
+    }
     allocated_bytes_ += size;
     ++live_;
     return memory;
   }
   void free(std::byte* memory) noexcept override {
+    {
+      // Forgotten first: another thread may be given the same address.
+      const std::lock_guard lock(mutex_);
+      allocated_bytes_ -= sizes_.at(memory);
+      sizes_.erase(memory);
+      --live_;
+    }
     gpu_->free(memory);
-    const std::lock_guard lock(mutex_);
-    allocated_bytes_ -= sizes_.at(memory);
-    sizes_.erase(memory);
-    --live_;
   }
   device::DeviceMemory memory() override {
     const std::lock_guard lock(mutex_);
@@ -107,7 +115,7 @@ class WatchedGpu : public device::Gpu {
   std::byte* allocate_pinned(std::size_t bytes) override {
     count("allocate_pinned");
     std::byte* const memory = gpu_->allocate_pinned(bytes);
-    add_locked(memory, bytes);
+    add_locked({memory, bytes}, [&] { gpu_->free_pinned(memory); });
     return memory;
   }
   void free_pinned(std::byte* memory) noexcept override {
@@ -117,7 +125,7 @@ class WatchedGpu : public device::Gpu {
   void pin(std::span<std::byte> memory) override {
     count("pin");
     gpu_->pin(memory);
-    add_locked(memory.data(), memory.size());
+    add_locked(memory, [&] { gpu_->unpin(memory); });
   }
   void unpin(std::span<std::byte> memory) noexcept override {
     remove_locked(memory.data());
@@ -175,12 +183,10 @@ class WatchedGpu : public device::Gpu {
                       device::StreamHandle stream) override {
     count("copy_to_device");
     slow_copy(stream);
+    Copies copy = make_copy(source);
     gpu_->copy_to_device(target, source, bytes, stream);
-    if (is_locked(source, bytes)) {
-      add_copy(source, stream);
-    } else {
-      gpu_->synchronize(stream);  // CUDA keeps the caller waiting.
-    }
+    add_copy(std::move(copy), stream);
+    if (!is_locked(source, bytes)) gpu_->synchronize(stream);  // CUDA keeps the caller waiting.
   }
   void fetch(std::byte* target, const std::byte* source, std::size_t bytes,
              device::StreamHandle stream) override {
@@ -189,8 +195,9 @@ class WatchedGpu : public device::Gpu {
       throw Error(ErrorCode::cuda_failed, "a device cannot read memory that is not page-locked");
     }
     slow_copy(stream);
+    Copies copy = make_copy(source);
     gpu_->fetch(target, source, bytes, stream);
-    add_copy(source, stream);
+    add_copy(std::move(copy), stream);
   }
   void clear(std::byte* memory, std::size_t bytes, device::StreamHandle stream) override {
     count("clear");
@@ -217,6 +224,9 @@ class WatchedGpu : public device::Gpu {
   }
 
  private:
+  /// Sources, and events that are done when the copies from them are.
+  using Copies = std::list<std::pair<const std::byte*, device::EventHandle>>;
+
   void sleep_on(device::StreamHandle stream, std::chrono::microseconds time) {
     if (time.count() > 0) gpu_->run_on(stream, [time] { std::this_thread::sleep_for(time); });
   }
@@ -231,27 +241,40 @@ class WatchedGpu : public device::Gpu {
     return after != locked_.begin() &&
            source + bytes <= std::prev(after)->first + std::prev(after)->second;
   }
-  /// A copy that is under way, and forgets those that are not any more.
-  void add_copy(const std::byte* source, device::StreamHandle stream) {
-    const device::EventHandle done = gpu_->create_event(device::EventUse::order);
-    const std::lock_guard lock(mutex_);
+  /// What is noted of a copy, made before it begins: nothing may fail once it is under way.
+  Copies make_copy(const std::byte* source) {
+    Copies copy(1, {source, nullptr});
+    copy.front().second = gpu_->create_event(device::EventUse::order);
+    return copy;
+  }
+  /// Notes a copy that is under way, and forgets those that are not any more.
+  void add_copy(Copies copy, device::StreamHandle stream) {
     try {
-      gpu_->record(done, stream);
-      copies_.emplace_back(source, done);
+      gpu_->record(copy.front().second, stream);
     } catch (...) {
-      gpu_->destroy_event(done);
+      gpu_->synchronize(stream);
+      gpu_->destroy_event(copy.front().second);
       throw;
     }
-    std::erase_if(copies_, [this](const auto& copy) {
-      if (!gpu_->is_done(copy.second)) return false;
-      gpu_->destroy_event(copy.second);
+    const std::lock_guard lock(mutex_);
+    copies_.splice(copies_.end(), copy);
+    copies_.remove_if([this](const auto& noted) {
+      if (!gpu_->is_done(noted.second)) return false;
+      gpu_->destroy_event(noted.second);
       return true;
     });
   }
 
-  void add_locked(const std::byte* memory, std::size_t bytes) {
+  /// Gives the memory back if it cannot be noted.
+  template <class GiveBack>
+  void add_locked(std::span<const std::byte> memory, const GiveBack& give_back) {
     const std::lock_guard lock(mutex_);
-    locked_[memory] = bytes;
+    try {
+      locked_[memory.data()] = memory.size();
+    } catch (...) {
+      give_back();
+      throw;
+    }
     ++live_;
   }
   void remove_locked(const std::byte* memory) noexcept {
@@ -306,7 +329,7 @@ class WatchedGpu : public device::Gpu {
   std::int64_t allocated_bytes_ = 0;
   std::map<const std::byte*, std::int64_t> sizes_;  // Of device memory.
   std::map<const std::byte*, std::size_t> locked_;  // Page-locked memory and its bytes.
-  std::vector<std::pair<const std::byte*, device::EventHandle>> copies_;  // Under way.
+  Copies copies_;                                   // Under way.
   int unlocked_too_early_ = 0;
 };
 

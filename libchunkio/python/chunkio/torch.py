@@ -365,7 +365,7 @@ class _DeviceLoader(Epochs[_core.DeviceBatch]):
         self._max_held = device_options.setdefault("max_held", 4)
         device_options["device"] = torch.cuda.current_device() if device.index is None else device.index
         try:
-            self._loader = _core.DeviceLoader(dataset, dict(options), dict(device_options))  # which it empties
+            self._loader = _core.DeviceLoader(dataset, options, device_options)
         except NotFoundError as error:
             raise InvalidArgumentError(str(error)) from None
         super().__init__(self._loader)

@@ -30,7 +30,9 @@ Option named(const std::string& name, const std::string& given) {
 /// the struct's defaults. Options with a closed set of values are strings.
 class Keywords {
  public:
-  explicit Keywords(nb::dict keywords) : left_(keywords) {}
+  /// The caller's dictionary stays as it is.
+  explicit Keywords(const nb::dict& keywords)
+      : left_(nb::cast<nb::dict>(keywords.attr("copy")())) {}
 
   template <class T>
   Keywords& read(const char* name, T& value) {

@@ -18,10 +18,10 @@ template <DType dtype>
 constexpr int min_blocks() {
 #if __CUDA_ARCH__ == 750
   return 4;
-#elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
-  return dtype == DType::float32 ? 5 : 6;
-#else
+#elif __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030
   return dtype == DType::float32 ? 5 : 8;
+#else
+  return dtype == DType::float32 ? 5 : 6;  // No more than 1,536 threads fit everywhere.
 #endif
 }
 

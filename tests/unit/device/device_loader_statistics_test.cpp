@@ -1,5 +1,5 @@
-// What the statistics of a DeviceLoader say its consumer waits for. On a GPU of threads alone: the
-// pace of a device would count, too.
+// What the statistics of a DeviceLoader say its consumer waits for. On a simulated GPU alone: the pace
+// of a device would count, too.
 #include <chrono>
 #include <cstdint>
 #include <string>

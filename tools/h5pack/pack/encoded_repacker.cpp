@@ -228,6 +228,7 @@ void add_all(const chunkio::Dataset& dataset, const Rows& rows, const RepackOpti
              ImageMaker& maker, NotedWriter& writer) {
   cli::Progress progress("repacking" + (options.split.empty() ? "" : " " + options.split), "images",
                          std::ssize(rows) - writer.num_rows(), options.quiet);
+  const std::string of_input = " of " + cli::quote(dataset.info().path);
   std::int64_t at_once = maker.rows_at_once();
   for (std::int64_t first = writer.num_rows(); first < std::ssize(rows);) {
     const std::int64_t count = std::min(at_once, std::ssize(rows) - first);
@@ -238,9 +239,8 @@ void add_all(const chunkio::Dataset& dataset, const Rows& rows, const RepackOpti
       continue;
     }
     for (std::size_t i = 0; i < some.size(); ++i) {
-      const std::string name =
-          "row " + std::to_string(some[i]) + " of " + cli::quote(dataset.info().path);
-      writer.add((*images)[i].image, name, {.pixels = (*images)[i].pixels});
+      writer.add((*images)[i].image, "row " + std::to_string(some[i]) + of_input,
+                 {.pixels = (*images)[i].pixels});
     }
     first += count;
   }

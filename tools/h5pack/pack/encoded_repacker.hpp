@@ -28,9 +28,9 @@ namespace h5pack {
 
 /// As repack(). Encoded images keep their bytes, sizes and orientations, and are compared with
 /// their digests. Statistics are those of the images as they are stored: carried along if all
-/// encoded rows are there, else computed, for which encoded images are decoded once. \pre
-/// becomes_encoded(); rows are distinct, inside the dataset, at least one. \throws chunkio::Error
-/// as plan_repack_encoded(), repack() and EncodedWriter; digest_mismatch,
+/// encoded rows are there, else computed, for which encoded images are decoded once.
+/// \pre becomes_encoded(); rows are distinct, inside the dataset, at least one.
+/// \throws chunkio::Error as plan_repack_encoded(), repack() and EncodedWriter; digest_mismatch,
 ///         corrupt_data: a row that is damaged, by its number.
 RepackResult repack_encoded(const chunkio::Dataset& dataset, const std::vector<std::int64_t>& rows,
                             const std::string& path, const RepackOptions& options);

@@ -32,7 +32,7 @@
 namespace chunkio::test {
 namespace {
 
-class ThreadGpu final : public GpuOfTests {
+class SimulatedGpu final : public GpuOfTests {
  public:
   void run_on(device::StreamHandle stream, std::function<void()> work) override {
     of(stream).push(std::move(work));
@@ -247,6 +247,6 @@ class ThreadGpu final : public GpuOfTests {
 
 }  // namespace
 
-std::unique_ptr<GpuOfTests> make_gpu_of_tests() { return std::make_unique<ThreadGpu>(); }
+std::unique_ptr<GpuOfTests> make_gpu_of_tests() { return std::make_unique<SimulatedGpu>(); }
 
 }  // namespace chunkio::test
