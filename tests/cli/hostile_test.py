@@ -238,12 +238,13 @@ class HostileFileTest(CliTest):
             for size in (0, 1, raw_bytes - 1, raw_bytes + 1):
                 with self.subTest(name=name, source=source, size=size):
                     self.forge(name, zlib.compress(bytes(size)))
-                    # stream has said what it reads before it meets the damage.
-                    result = self.assert_fails(["stream", "x.h5", "--source", source, "--fields", "masks"],
+                    # stream has said what it reads before it meets the damage. The probe meets it in libhdf5, which
+                    # reads beyond what was decoded: sanitizers end it then.
+                    result = self.assert_fails(["stream", "x.h5", "--trust", "--source", source, "--fields", "masks"],
                                                rf"rows 0 to 39\) of {name} in .*x\.h5.*copy or download")
                     self.assertNotIn("images/s", result.stdout)
         self.forge("labels", zlib.compress(bytes(319)))
-        self.assert_fails(["stream", "x.h5", "--labels", "3"], r"x\.h5.*copy or download")
+        self.assert_fails(["stream", "x.h5", "--trust", "--labels", "3"], r"x\.h5.*copy or download")
 
     # ---- Files somebody else has open, or had when it died ----
 

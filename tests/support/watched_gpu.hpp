@@ -28,10 +28,6 @@ namespace chunkio::test {
 
 class WatchedGpu : public device::Gpu {
  public:
-  ~WatchedGpu() override {
-    for (const auto& [source, done] : copies_) gpu_->destroy_event(done);
-  }
-
   /// The n-th call of a member, from 1 on, and all later ones throw.
   void fail_from(const std::string& member, int n) {
     const std::lock_guard lock(mutex_);
@@ -183,7 +179,8 @@ class WatchedGpu : public device::Gpu {
                       device::StreamHandle stream) override {
     count("copy_to_device");
     slow_copy(stream);
-    Copies copy = make_copy(source);
+    Copies copy;
+    copy.emplace_back(*gpu_, source);
     gpu_->copy_to_device(target, source, bytes, stream);
     add_copy(std::move(copy), stream);
     if (!is_locked(source, bytes)) gpu_->synchronize(stream);  // CUDA keeps the caller waiting.
@@ -195,7 +192,8 @@ class WatchedGpu : public device::Gpu {
       throw Error(ErrorCode::cuda_failed, "a device cannot read memory that is not page-locked");
     }
     slow_copy(stream);
-    Copies copy = make_copy(source);
+    Copies copy;
+    copy.emplace_back(*gpu_, source);
     gpu_->fetch(target, source, bytes, stream);
     add_copy(std::move(copy), stream);
   }
@@ -224,8 +222,19 @@ class WatchedGpu : public device::Gpu {
   }
 
  private:
-  /// Sources, and events that are done when the copies from them are.
-  using Copies = std::list<std::pair<const std::byte*, device::EventHandle>>;
+  /// A copy that is under way, made before it begins: nothing may fail afterwards.
+  struct Copy {
+    Copy(device::Gpu& gpu_in, const std::byte* source_in)
+        : gpu(gpu_in), source(source_in), done(gpu.create_event(device::EventUse::order)) {}
+    ~Copy() { gpu.destroy_event(done); }
+    Copy(const Copy&) = delete;
+    Copy& operator=(const Copy&) = delete;
+
+    device::Gpu& gpu;
+    const std::byte* source;
+    device::EventHandle done;
+  };
+  using Copies = std::list<Copy>;
 
   void sleep_on(device::StreamHandle stream, std::chrono::microseconds time) {
     if (time.count() > 0) gpu_->run_on(stream, [time] { std::this_thread::sleep_for(time); });
@@ -241,28 +250,17 @@ class WatchedGpu : public device::Gpu {
     return after != locked_.begin() &&
            source + bytes <= std::prev(after)->first + std::prev(after)->second;
   }
-  /// What is noted of a copy, made before it begins: nothing may fail once it is under way.
-  Copies make_copy(const std::byte* source) {
-    Copies copy(1, {source, nullptr});
-    copy.front().second = gpu_->create_event(device::EventUse::order);
-    return copy;
-  }
   /// Notes a copy that is under way, and forgets those that are not any more.
   void add_copy(Copies copy, device::StreamHandle stream) {
     try {
-      gpu_->record(copy.front().second, stream);
+      gpu_->record(copy.front().done, stream);
     } catch (...) {
       gpu_->synchronize(stream);
-      gpu_->destroy_event(copy.front().second);
       throw;
     }
     const std::lock_guard lock(mutex_);
     copies_.splice(copies_.end(), copy);
-    copies_.remove_if([this](const auto& noted) {
-      if (!gpu_->is_done(noted.second)) return false;
-      gpu_->destroy_event(noted.second);
-      return true;
-    });
+    copies_.remove_if([this](const Copy& noted) { return gpu_->is_done(noted.done); });
   }
 
   /// Gives the memory back if it cannot be noted.
@@ -282,7 +280,7 @@ class WatchedGpu : public device::Gpu {
     const std::byte* const end = memory + locked_.at(memory);
     unlocked_too_early_ +=
         static_cast<int>(std::count_if(copies_.begin(), copies_.end(), [&](const auto& copy) {
-          return copy.first >= memory && copy.first < end && !gpu_->is_done(copy.second);
+          return copy.source >= memory && copy.source < end && !gpu_->is_done(copy.done);
         }));
     locked_.erase(memory);
     --live_;

@@ -33,7 +33,7 @@ class AddressedBytes {
   /// \returns false if they do not lie in the file. \throws Error io_failed.
   [[nodiscard]] bool read(std::uint64_t address, std::span<std::byte> out) const {
     const auto at = offset(address, out.size());
-    if (at) bytes_.read_at(*at, out, {});
+    if (at && !out.empty()) bytes_.read_at(*at, out, {});
     return at.has_value();
   }
 

@@ -161,9 +161,11 @@ std::string contents_text(const RepackResult& output) {
 
 }  // namespace
 
-std::string samples_label(const chunkio::DatasetInfo& info) {
-  return info.has_images() ? "images" : "samples";
+std::string sample_noun(const chunkio::DatasetInfo& info) {
+  return info.has_images() ? "image" : "sample";
 }
+
+std::string samples_label(const chunkio::DatasetInfo& info) { return sample_noun(info) + "s"; }
 
 std::string samples_text(const chunkio::DatasetInfo& info) {
   const std::string count = cli::format_count(info.num_samples);

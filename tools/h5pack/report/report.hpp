@@ -127,6 +127,8 @@ struct RepackReport {
 
 /// "images", or "samples" of a file where other numbers lead.
 std::string samples_label(const chunkio::DatasetInfo& info);
+/// One of them.
+std::string sample_noun(const chunkio::DatasetInfo& info);
 /// "9,000 images of [32,32,3]", "9,000 samples of x, float32 [784]".
 std::string samples_text(const chunkio::DatasetInfo& info);
 

@@ -20,11 +20,11 @@ constexpr std::size_t kTextColumns = kColumns - cli::kLabelColumns;
 constexpr std::size_t kStageColumns = 10;
 constexpr std::size_t kSkippedShown = 10;
 
-std::string rate_text(const EpochReport& report) {
+std::string rate_text(const chunkio::DatasetInfo& info, const EpochReport& report) {
   const chunkio::LoaderStats& stats = report.stats;
-  return cli::counted(stats.images, "image") + " in " + cli::decimals(report.seconds, 3) +
-         " s: " + cli::format_count(std::llround(report.images_per_second())) + " images/s, " +
-         cli::decimals(report.bytes_per_second() / 1e9, 3) + " GB/s";
+  return cli::counted(stats.images, sample_noun(info)) + " in " + cli::decimals(report.seconds, 3) +
+         " s: " + cli::format_count(std::llround(report.images_per_second())) + " " +
+         samples_label(info) + "/s, " + cli::decimals(report.bytes_per_second() / 1e9, 3) + " GB/s";
 }
 
 std::string loads_text(const StreamSetup& setup, const EpochReport& report) {
@@ -105,7 +105,7 @@ std::string block(const std::string& label, const StreamSetup& setup, const Epoc
   std::string text =
       cli::labelled(label,
                     (several ? "rank " + std::to_string(setup.options.ranks.rank) + ": " : "") +
-                        rate_text(report),
+                        rate_text(setup.dataset, report),
                     colour);
   text += cli::labelled("  stall",
                         cli::decimals(stats.stall_seconds, 3) + " s, " +
@@ -115,7 +115,8 @@ std::string block(const std::string& label, const StreamSetup& setup, const Epoc
   text += cli::labelled("  chunk loads", loads_text(setup, report), false);
   text += cli::labelled("  workers", stages_text(stats), false);
   if (stats.skipped_images > 0) {
-    text += cli::labelled("  skipped", cli::counted(stats.skipped_images, "image"), false);
+    text += cli::labelled("  skipped",
+                          cli::counted(stats.skipped_images, sample_noun(setup.dataset)), false);
   }
   if (report.shuffle) text += cli::labelled("  shuffle", quality_text(*report.shuffle), false);
   if (report.pixel_digest) {
