@@ -5,7 +5,8 @@
 FILE is served on the loopback, twice: by nginx, as fast as it can, and by a server of this program that lets each
 request wait for 60 ms and sends 125 MB/s in all (1 Gb/s), as from a store that is far away. Rounds are interleaved: curl
 asks for the same bytes in ranges of 2 MiB, 32 at the same time (`curl --parallel`), then h5pack delivers an epoch with
-two threads. Before the clock runs, h5pack delivers the same digest as from the disk.
+two threads, comparing digests on arrival and without, from a disk cache (`--remote-cache`) that holds the file, and from
+the file itself. Before the clock runs, h5pack delivers the same digest as from the disk.
 """
 
 import argparse
@@ -127,16 +128,23 @@ def main():
                 epoch = h5pack_epoch(options.h5pack, url, "--digest")
                 if (epoch["order_digest"], epoch["pixel_digest"]) != (expected["order_digest"], expected["pixel_digest"]):
                     raise SystemExit("other pixels than from the disk")
-                curl, ours, whole = [], [], []
+                cached = ("--remote-cache", str(folder / "kept"))
+                h5pack_epoch(options.h5pack, url, *cached)
+                curl, ours, whole, unverified, kept, local = [], [], [], [], [], []
                 for _ in range(options.rounds):
                     curl.append(size / curl_seconds(url, size, folder) / 1e6)
                     begin = time.perf_counter()
                     epoch = h5pack_epoch(options.h5pack, url)
                     whole.append(size / (time.perf_counter() - begin) / 1e6)
                     ours.append(epoch["bytes_read"] / epoch["seconds"] / 1e6)
+                    for rates, *how in ((unverified, url, "--verify", "off"), (kept, url, *cached), (local, str(path))):
+                        other = h5pack_epoch(options.h5pack, *how)
+                        rates.append(other["bytes_read"] / other["seconds"] / 1e6)
                 print(f"{server}: curl {spread(curl, 0)} MB/s; h5pack {spread(ours, 0)} MB/s in the epoch, "
                       f"{spread(whole, 0)} with opening; ratio of the epoch {spread([a / b for a, b in zip(ours, curl)])}, "
-                      f"with opening {spread([a / b for a, b in zip(whole, curl)])}; {epoch['images_per_second']:,.0f} images/s")
+                      f"with opening {spread([a / b for a, b in zip(whole, curl)])}; {epoch['images_per_second']:,.0f} images/s\n"
+                      f"  without digests {spread(unverified, 0)} MB/s; from the disk cache {spread(kept, 0)} MB/s, "
+                      f"{spread([a / b for a, b in zip(kept, local)])} of the file on the disk, {spread(local, 0)} MB/s")
         finally:
             nginx.terminate()
             nginx.wait()

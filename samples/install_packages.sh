@@ -17,11 +17,11 @@ BUILD_PACKAGES=(
   libzstd-dev liblz4-dev libblosc-dev
 )
 # What not every system has as a package; without, the tests that need it skip. A browser, for what the report of
-# chunkbench looks like (115 MB), PyTorch, for the exchange of tensors (70 MB), virtual environments, and the filters of
-# other people's files.
+# chunkbench looks like (115 MB), PyTorch, for the exchange of tensors (70 MB), virtual environments, the filters of
+# other people's files, and a web server.
 # shellcheck disable=SC2034
 OPTIONAL_TEST_PACKAGES=(chromium python3-torch libtorch-dev python3-venv hdf5-filter-plugin
-  hdf5-filter-plugin-blosc-serial)
+  hdf5-filter-plugin-blosc-serial nginx-light)
 # shellcheck disable=SC2034
 TEST_PACKAGES=(libgtest-dev libgmock-dev hdf5-tools openmpi-bin python3 python3-dev python3-h5py python3-numpy python3-pil strace)
 

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-wheels=("numpy>=2.1" h5py pillow scipy pytest mypy "nanobind>=2.4" scikit-build-core)
+wheels=("numpy>=2.1" h5py pillow scipy pytest mypy "nanobind>=2.4" scikit-build-core "moto[s3]" flask flask-cors)
 if [[ ${1:-} == --torch ]]; then
   wheels_of_size=(torch)
   shift

@@ -53,8 +53,20 @@ def test_state_goes_on_from_a_copy(served):
     np.testing.assert_array_equal(np.concatenate(seen), np.concatenate([ids for _, _, ids in all_batches(path)]))
 
 
+def test_what_came_is_kept(served, tmp_path):
+    path, url = served
+    server_loader = chunkio.Loader(chunkio.Dataset(url, remote_cache=tmp_path / "kept"), batch_size=32, seed=3)
+    for _ in range(2):
+        ids = np.concatenate([np.array(batch.sample_ids) for batch in server_loader])
+        np.testing.assert_array_equal(np.sort(ids), np.arange(500))
+    kept, = (tmp_path / "kept").iterdir()
+    assert kept.stat().st_blocks * 512 >= 500 * 32 * 32 * 3
+
+
 def test_errors(served):
     _, url = served
+    with pytest.raises(ValueError, match="remote_cache_bytes"):
+        chunkio.Dataset(url, remote_cache_bytes=-1)
     with pytest.raises(FileNotFoundError, match="404"):
         chunkio.Dataset(url.replace("a.h5", "none.h5"))
     with pytest.raises(ValueError, match="remote_requests must be 1 to 1024"):

@@ -19,7 +19,7 @@ class FileServer:
 
     faults: called with the number of each request, from 0 on; returns None, or what to do instead: a status; "reset";
         "cut" after half of the bytes; "shifted" bytes, as it says itself; "whole", without ranges; "wrong" bytes;
-        "hang"; seconds to wait; a dict of headers with "status".
+        "hang"; seconds to wait; bytes of another file, by the same name; a dict of headers with "status".
     keys: secrets of an object store by their ids, by which requests must be signed (Signature Version 4).
     """
 
@@ -98,6 +98,8 @@ class FileServer:
                 return self.send(request, 416, b"", {"Content-Range": f"bytes */{stat.st_size}"})
             opened.seek(begin)
             body = opened.read(last - begin + 1)
+        if isinstance(fault, bytes):
+            body = fault[begin:last + 1]
         headers = {"ETag": tag, "Content-Range": f"bytes {begin}-{last}/{stat.st_size}"}
         if fault == "wrong":
             middle = len(body) // 2

@@ -45,7 +45,7 @@ def _add(folder, may_use, third_parties=()):
 
 
 for _i, (_layer, _parties) in enumerate({
-        "base": ("XXH3", "NVTX"), "image": ("libjpeg", "libpng", "libwebp"), "plan": (), "io": ("libcurl",), "h5": ("HDF5", "codecs"), "sources": (),
+        "base": ("XXH3", "NVTX"), "image": ("libjpeg", "libpng", "libwebp"), "plan": (), "io": ("libcurl", "JSON"), "h5": ("HDF5", "codecs"), "sources": (),
         "read": ("JSON",), "write": ("JSON",), "advice": ("JSON",), "device": ("CUDA", "JSON")}.items()):
     # Reading and writing do not know each other.
     _add(f"libchunkio/src/{_layer}", [f for f in INNER[:_i] if not (_layer == "write" and f.endswith("/read"))], _parties)

@@ -36,6 +36,8 @@ constexpr std::array kFlags{
     Flag{"prefetch_depth", "--prefetch"},
     Flag{"probe", "--trust"},
     Flag{"queue_depth", "--limit-queue"},
+    Flag{"remote_cache", "--remote-cache"},
+    Flag{"remote_cache_bytes", "--remote-cache-bytes"},
     Flag{"remote_requests", "--remote-requests"},
     Flag{"remote_timeout", "--remote-timeout"},
     Flag{"request_seconds", "--limit-latency"},

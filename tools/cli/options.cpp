@@ -210,6 +210,12 @@ void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::st
                  "again")
       ->type_name("S")
       ->capture_default_str();
+  app.add_option("--remote-cache", target.remote.cache,
+                 "Of https:// and s3://: a folder on a local disk that keeps what comes, for later "
+                 "epochs and runs")
+      ->type_name("DIR");
+  add_byte_size(app, "--remote-cache-bytes", target.remote.cache_bytes,
+                "What all files in that folder may take");
 }
 
 }  // namespace cli

@@ -103,7 +103,7 @@ CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& targe
 void add_trust(CLI::App& app, std::string& probe);
 
 /// --images, --label-field and --layout, for files that do not describe themselves, --decode and
-/// --crop for encoded images, --allow-external, --trust, --remote-requests and --remote-timeout.
+/// --crop for encoded images, --allow-external, --trust and --remote-....
 void add_open_options(CLI::App& app, chunkio::OpenOptions& target,
                       const std::string& heading = "Options");
 

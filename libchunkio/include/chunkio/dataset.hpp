@@ -81,6 +81,13 @@ struct RemoteOptions {
   std::int64_t requests = 32;
   /// A request that fails is tried again for so long, unless bytes come meanwhile.
   double timeout_seconds = 60;
+  /// A folder on a local disk that keeps downloaded bytes for later epochs, other runs and other
+  /// processes of this user. It is made if it is not there, and may be deleted at any time. Each
+  /// piece is compared with its digest when it is read. Empty: none.
+  std::string cache = {};
+  /// That all files in that folder may take; a twentieth of the disk is left free in any case.
+  /// Files that no process has open make room for others; then what comes is not kept.
+  std::int64_t cache_bytes = std::int64_t{64} << 30;
 };
 
 /// How to find and read the arrays of a file. All defaults fit files of this library.

@@ -50,6 +50,8 @@ enum class Verify : std::uint8_t {
   off = 0,          ///< Never: fastest.
   first_epoch = 1,  ///< Each chunk when this loader reads it first.
   always = 2,       ///< Whenever it is read (see Resident).
+  /// always, where whole chunks of a remote file with digests are read; else off.
+  automatic = 3,
 };
 
 /// What happens when a chunk cannot be read or is damaged (io_failed, corrupt_data, hdf5_failed),
@@ -136,8 +138,9 @@ struct LoaderOptions {
     /// refuses. Without it, `automatic` does so for files larger than the memory that could cache
     /// them.
     bool direct_io = false;
-    /// Whether digests are compared while reading; needs a file that has them.
-    Verify verify = Verify::off;
+    /// Whether digests are compared while reading; first_epoch and always need a file that has
+    /// them. Of a remote file, what does not match is asked for again, three times.
+    Verify verify = Verify::automatic;
     OnError on_error = OnError::raise;
     /// The epoch after which nothing is prefetched: set it to the number of epochs if that is
     /// known, so that no unused bytes are read. Absent: the next epoch is prefetched while one

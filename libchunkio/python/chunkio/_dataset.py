@@ -78,6 +78,9 @@ class Dataset(_core.Dataset):
             damaged files, which are then an error. "": none does.
         remote_requests: of an address: requests of 2 MiB that a Loader has under way at the same time.
         remote_timeout: of an address: seconds for which a request that brings nothing is tried again.
+        remote_cache: of an address: a folder on a local disk in which is kept what comes, for later epochs, other
+            processes and other runs. "": none.
+        remote_cache_bytes: that all files in that folder may take. Those that no process has open make room for others.
 
     Raises:
         FileNotFoundError: no such file, or one of several is missing.
@@ -98,6 +101,8 @@ class Dataset(_core.Dataset):
         probe: str = "",
         remote_requests: int = 32,
         remote_timeout: float = 60.0,
+        remote_cache: str | os.PathLike[str] = "",
+        remote_cache_bytes: int = 64 << 30,
     ) -> None:
         options = {
             "images": images,
@@ -108,6 +113,8 @@ class Dataset(_core.Dataset):
             "probe": probe,
             "remote_requests": remote_requests,
             "remote_timeout": remote_timeout,
+            "remote_cache": os.fspath(remote_cache),
+            "remote_cache_bytes": remote_cache_bytes,
         }
         name = path_text(path)
         try:

@@ -55,7 +55,8 @@ class Loader(Epochs[Batch]):
         fields: names of further datasets to deliver, as batch["name"].
         rows: deliver only these: a slice, row numbers in any order, or a mask of all rows.
         only_labels: deliver only samples with one of these labels.
-        verify: compare stored digests "off", in the "first_epoch" or "always".
+        verify: compare stored digests "off", in the "first_epoch" or "always". "automatic": always where whole chunks
+            of a remote file come, else off. Of a remote file, what does not match is asked for again.
         on_error: damage "raise"s, or "skip"s the samples that it concerns.
         num_threads: 0: the CPUs of this process, at most 8.
         prefetch_depth: batches kept complete ahead, at least.
@@ -89,7 +90,7 @@ class Loader(Epochs[Batch]):
         fields: Sequence[str] = (),
         rows: slice | Sequence[int] | npt.NDArray[Any] | None = None,
         only_labels: Sequence[int] = (),
-        verify: Literal["off", "first_epoch", "always"] = "off",
+        verify: Literal["off", "first_epoch", "always", "automatic"] = "automatic",
         on_error: Literal["raise", "skip"] = "raise",
         num_threads: int = 0,
         prefetch_depth: int = 4,

@@ -49,7 +49,9 @@ OpenOptions open_options(const nb::kwargs& given) {
       .read("allow_external", options.allow_external)
       .read("probe", options.probe)
       .read("remote_requests", options.remote.requests)
-      .read("remote_timeout", options.remote.timeout_seconds);
+      .read("remote_timeout", options.remote.timeout_seconds)
+      .read("remote_cache", options.remote.cache)
+      .read("remote_cache_bytes", options.remote.cache_bytes);
   if (const nb::object layout = keywords.take("layout"); !layout.is_none()) {
     nb::dict one;
     one["layout"] = layout;

@@ -18,7 +18,9 @@ constexpr auto names(Uneven) { return std::array{"pad"sv, "drop"sv, "exact"sv}; 
 constexpr auto names(SourceKind) {
   return std::array{"auto"sv, "scatter"sv, "hdf5"sv, "mapped"sv, "direct"sv};
 }
-constexpr auto names(Verify) { return std::array{"off"sv, "first_epoch"sv, "always"sv}; }
+constexpr auto names(Verify) {
+  return std::array{"off"sv, "first_epoch"sv, "always"sv, "automatic"sv};
+}
 constexpr auto names(OnError) { return std::array{"raise"sv, "skip"sv}; }
 constexpr auto names(Resident) { return std::array{"none"sv, "host"sv}; }
 constexpr auto names(WhenHeld) { return std::array{"wait"sv, "copy"sv}; }

@@ -103,6 +103,37 @@ void refuse_damaged(const FileContents& contents, const OpenOptions& options) {
   }
 }
 
+std::shared_ptr<const Dataset::Impl> open_once(std::shared_ptr<const ByteSource> bytes,
+                                               const OpenOptions& options, LinkFiles link_files) {
+  auto impl = std::make_shared<Dataset::Impl>();
+  DatasetInfo& info = impl->info;
+  info.path = bytes->name();
+  impl->opened_version = bytes->version();
+  check_signature(*bytes);
+  impl->external = options.allow_external ? External::allowed : External::refused;
+  const auto guard = Library::lock();
+  impl->opened = std::make_unique<SourceFile>(bytes, impl->external);
+  impl->bytes = std::move(bytes);
+  try {
+    impl->opened->open();
+    if (link_files == LinkFiles::refused) refuse_link(impl->file(), info.path);
+    const FileContents contents = list_datasets(impl->file(), info.path, impl->external);
+    refuse_damaged(contents, options);
+    info.damaged_objects = contents.damaged;
+    open_leading(*impl, contents, options);
+    read_description(impl->file().get(), impl->leading->dataset.get(), info);
+    find_fields(*impl, contents, options, link_files);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::hdf5_failed) throw;
+    const auto failure = impl->opened->take_failure();
+    if (failure) throw Error(failure->code(), error.what());
+    // What libhdf5 cannot make sense of in a file that it opened is damage.
+    throw Error(ErrorCode::corrupt_data,
+                std::string(error.what()) + "; the file is damaged, copy or download it again");
+  }
+  return impl;
+}
+
 }  // namespace
 
 void h5::refuse_link(const FileId& file, const std::string& path) {
@@ -136,33 +167,15 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
 std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(std::shared_ptr<const ByteSource> bytes,
                                                            const OpenOptions& options,
                                                            LinkFiles link_files) {
-  auto impl = std::make_shared<Dataset::Impl>();
-  DatasetInfo& info = impl->info;
-  info.path = bytes->name();
-  impl->opened_version = bytes->version();
-  check_signature(*bytes);
-  impl->external = options.allow_external ? External::allowed : External::refused;
-  const auto guard = Library::lock();
-  impl->opened = std::make_unique<SourceFile>(bytes, impl->external);
-  impl->bytes = std::move(bytes);
   try {
-    impl->opened->open();
-    if (link_files == LinkFiles::refused) refuse_link(impl->file(), info.path);
-    const FileContents contents = list_datasets(impl->file(), info.path, impl->external);
-    refuse_damaged(contents, options);
-    info.damaged_objects = contents.damaged;
-    open_leading(*impl, contents, options);
-    read_description(impl->file().get(), impl->leading->dataset.get(), info);
-    find_fields(*impl, contents, options, link_files);
+    return open_once(bytes, options, link_files);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::hdf5_failed) throw;
-    const auto failure = impl->opened->take_failure();
-    if (failure) throw Error(failure->code(), error.what());
-    // What libhdf5 cannot make sense of in a file that it opened is damage.
-    throw Error(ErrorCode::corrupt_data,
-                std::string(error.what()) + "; the file is damaged, copy or download it again");
+    const io::RemoteFile* const remote = io::as_remote_file(*bytes);
+    if (remote == nullptr || error.code() != ErrorCode::corrupt_data) throw;
+    // What describes the file may have come wrong, now or when it was kept.
+    const io::Distrust distrust(*remote);
+    return open_once(bytes, options, link_files);
   }
-  return impl;
 }
 
 void Dataset::Impl::check_unchanged() const {

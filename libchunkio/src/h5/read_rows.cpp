@@ -195,6 +195,11 @@ void read_rows(const StoredArray& array, std::int64_t first, std::int64_t count,
   }
 }
 
+void forget_rows(const StoredArray& array) noexcept {
+  // If that fails, reading does, too.
+  static_cast<void>(H5Drefresh(array.dataset.get()));
+}
+
 std::int64_t scaling_bytes(const StoredArray& array) noexcept {
   if (!array.scale) return 0;
   return rows_to_scale(array) * array.row_bytes * static_cast<std::int64_t>(sizeof(double));

@@ -19,6 +19,10 @@ namespace chunkio::h5 {
 void read_rows(const StoredArray& array, std::int64_t first, std::int64_t count,
                std::span<std::byte> out, const std::string& path);
 
+/// Drops what libhdf5 keeps of the array: decoded chunks, and parts of their index. To be called
+/// while Library::lock() is held.
+void forget_rows(const StoredArray& array) noexcept;
+
 /// Bytes that read_rows() takes to scale pixels, for the memory budget.
 [[nodiscard]] std::int64_t scaling_bytes(const StoredArray& array) noexcept;
 

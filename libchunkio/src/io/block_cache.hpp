@@ -40,6 +40,14 @@ class BlockCache {
     blocks_.erase(used_.back().first);
     used_.pop_back();
   }
+  /// All blocks of a file.
+  void forget(std::uint64_t file) {
+    const std::lock_guard lock(mutex_);
+    for (auto block = blocks_.lower_bound({file, 0});
+         block != blocks_.end() && block->first.first == file; block = blocks_.erase(block)) {
+      used_.erase(block->second);
+    }
+  }
 
  private:
   using Used = std::list<std::pair<Key, Block>>;  // the one used last is first

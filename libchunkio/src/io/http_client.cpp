@@ -16,6 +16,10 @@
 #include <chunkio/error.hpp>
 #include <chunkio/version.hpp>
 
+#include "io/aws_settings.hpp"
+#include "io/store_keys.hpp"
+#include "io/web_text.hpp"
+
 #ifdef CHUNKIO_HAS_CURL
 #include <curl/curl.h>
 #endif
@@ -30,6 +34,8 @@ constexpr long kConnectSeconds = 10;
 constexpr long kSilentSeconds = 10;
 /// So much of what a store says of an error is looked at.
 constexpr std::size_t kErrorBytes = 4096;
+/// Of an answer that is a text.
+constexpr std::size_t kAnswerBytes = std::size_t{64} << 10;
 
 bool is_header(std::string_view line, std::string_view name) {
   return line.size() >= name.size() && ::strncasecmp(line.data(), name.data(), name.size()) == 0;
@@ -117,15 +123,10 @@ std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user)
   return bytes;
 }
 
-/// The word in <Code>, and nothing else of a text that may hold more than a log should.
-std::string store_code(std::string_view text) {
-  constexpr std::string_view kBegin = "<Code>";
-  const std::size_t begin = text.find(kBegin);
-  if (begin == std::string_view::npos) return {};
-  text.remove_prefix(begin + kBegin.size());
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const auto end = std::find_if_not(text.begin(), text.end(), is_letter);
-  return {text.begin(), end};
+std::size_t on_answer(char* data, std::size_t size, std::size_t count, void* user) {
+  auto& body = *static_cast<std::string*>(user);
+  body.append(data, std::min(size * count, kAnswerBytes - body.size()));
+  return size * count;
 }
 
 /// While it lasts, a server that is gone ends no program: a library that encrypts writes as if to a
@@ -216,7 +217,9 @@ struct HttpClient::Connection {
   CURL* handle;
 };
 
-HttpClient::HttpClient() : process_(::getpid()) {
+HttpClient::HttpClient()
+    : certificates_(from_environment({"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"})),
+      process_(::getpid()) {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (started != CURLE_OK) {
     throw Error(ErrorCode::out_of_resources,
@@ -258,8 +261,9 @@ void HttpClient::give_back(std::unique_ptr<Connection> connection) {
   idle_.push_back(std::move(connection));
 }
 
-HttpReply HttpClient::get(const ObjectAddress& object, std::int64_t begin, std::span<std::byte> out,
-                          const std::string& validator, const std::stop_token& stop) {
+HttpReply HttpClient::get(const ObjectAddress& object, const StoreKey* key, std::int64_t begin,
+                          std::span<std::byte> out, const std::string& validator,
+                          const std::stop_token& stop) {
   std::unique_ptr<Connection> connection = take();
   Transfer transfer{.begin = begin, .out = out};
   const std::string range =
@@ -273,8 +277,9 @@ HttpReply HttpClient::get(const ObjectAddress& object, std::int64_t begin, std::
   // Nobody is led from a connection that cannot be overheard to one that can.
   connection->option(CURLOPT_REDIR_PROTOCOLS_STR,
                      object.url.starts_with("https:") ? "https" : "http,https");
-  connection->option(CURLOPT_FOLLOWLOCATION, object.key ? 0L : 1L);
+  connection->option(CURLOPT_FOLLOWLOCATION, key != nullptr ? 0L : 1L);
   connection->option(CURLOPT_MAXREDIRS, 5L);
+  if (!certificates_.empty()) connection->option(CURLOPT_CAINFO, certificates_.c_str());
   connection->option(CURLOPT_NOSIGNAL, 1L);
   const std::string agent = "chunkio/" + std::string(version());
   connection->option(CURLOPT_USERAGENT, agent.c_str());
@@ -292,18 +297,18 @@ HttpReply HttpClient::get(const ObjectAddress& object, std::int64_t begin, std::
   std::array<char, CURL_ERROR_SIZE> failure{};
   connection->option(CURLOPT_ERRORBUFFER, failure.data());
   std::string provider, user;
-  if (object.key) {
+  if (key != nullptr) {
     provider = "aws:amz:" + object.region + ":s3";
-    user = object.key->id + ":" + object.key->secret;
+    user = key->id + ":" + key->secret;
     connection->option(CURLOPT_AWS_SIGV4, provider.c_str());
     connection->option(CURLOPT_USERPWD, user.c_str());
-    if (!object.key->token.empty()) headers.add("x-amz-security-token: " + object.key->token);
+    if (!key->token.empty()) headers.add("x-amz-security-token: " + key->token);
   }
   connection->option(CURLOPT_HTTPHEADER, headers.get());
   const CURLcode result = connection->perform(stop);
   HttpReply& reply = transfer.reply;
   reply.validator = transfer.tag.empty() ? transfer.modified : transfer.tag;
-  reply.store_code = store_code(transfer.error_text);
+  reply.store_code = error_code_of(transfer.error_text);
   reply.stopped = stop.stop_requested();
   reply.no_server = result == CURLE_COULDNT_RESOLVE_HOST || result == CURLE_COULDNT_CONNECT;
   if (result != CURLE_OK) {
@@ -314,6 +319,31 @@ HttpReply HttpClient::get(const ObjectAddress& object, std::int64_t begin, std::
     give_back(std::move(connection));
   }
   return std::move(reply);
+}
+
+HttpAnswer HttpClient::ask(const HttpQuestion& question) {
+  Connection connection;
+  HttpAnswer answer;
+  HeaderList headers;
+  for (const std::string& line : question.headers) headers.add(line);
+  connection.option(CURLOPT_URL, question.url.c_str());
+  connection.option(CURLOPT_PROTOCOLS_STR, "http,https");
+  connection.option(CURLOPT_CUSTOMREQUEST, question.method.c_str());
+  if (question.method != "GET") connection.option(CURLOPT_COPYPOSTFIELDS, question.body.c_str());
+  if (!certificates_.empty()) connection.option(CURLOPT_CAINFO, certificates_.c_str());
+  if (!question.through_proxy) connection.option(CURLOPT_NOPROXY, "*");
+  connection.option(CURLOPT_NOSIGNAL, 1L);
+  connection.option(CURLOPT_TIMEOUT_MS, static_cast<long>(1000 * question.seconds));
+  connection.option(CURLOPT_HTTPHEADER, headers.get());
+  connection.option(CURLOPT_WRITEFUNCTION, &on_answer);
+  connection.option(CURLOPT_WRITEDATA, static_cast<void*>(&answer.body));
+  const CURLcode result = connection.perform({});
+  if (result == CURLE_OK) {
+    curl_easy_getinfo(connection.handle, CURLINFO_RESPONSE_CODE, &answer.status);
+  } else {
+    answer.failure = curl_easy_strerror(result);
+  }
+  return answer;
 }
 
 #else
@@ -328,10 +358,12 @@ std::shared_ptr<HttpClient> HttpClient::shared() {
               "here, or build it with libcurl");
 }
 
-HttpReply HttpClient::get(const ObjectAddress&, std::int64_t, std::span<std::byte>,
+HttpReply HttpClient::get(const ObjectAddress&, const StoreKey*, std::int64_t, std::span<std::byte>,
                           const std::string&, const std::stop_token&) {
   return {};
 }
+
+HttpAnswer HttpClient::ask(const HttpQuestion&) { return {}; }
 
 #endif
 

@@ -23,6 +23,8 @@
 
 namespace chunkio::io {
 
+struct StoreKey;
+
 /// What came of a request.
 struct HttpReply {
   long status = 0;  ///< Of HTTP; 0: there was no answer.
@@ -38,6 +40,23 @@ struct HttpReply {
   double retry_after_seconds = 0;  ///< As the server wants it.
 };
 
+/// A question whose answer is a short text.
+struct HttpQuestion {
+  std::string method = "GET";
+  std::string url = {};
+  std::vector<std::string> headers = {};
+  std::string body = {};
+  double seconds = 10;  ///< That it may take.
+  /// Not of what is on this machine, or beside it.
+  bool through_proxy = true;
+};
+
+struct HttpAnswer {
+  long status = 0;           ///< Of HTTP; 0: there was no answer.
+  std::string failure = {};  ///< Why not, as libcurl says it.
+  std::string body = {};     ///< Its first 64 KiB. May be secret.
+};
+
 /// Thread-safe.
 class HttpClient {
  public:
@@ -50,11 +69,14 @@ class HttpClient {
 
   /// Asks for bytes [begin, begin + out.size()), once. Blocks until they are there, or 10 seconds
   /// passed without a byte.
+  /// \param key        that signs the request, of an object store; null: nothing does.
   /// \param validator  of which version they shall be; empty: of any.
   /// \throws std::bad_alloc; all else is in the reply.
-  [[nodiscard]] HttpReply get(const ObjectAddress& object, std::int64_t begin,
+  [[nodiscard]] HttpReply get(const ObjectAddress& object, const StoreKey* key, std::int64_t begin,
                               std::span<std::byte> out, const std::string& validator,
                               const std::stop_token& stop);
+  /// \throws std::bad_alloc; all else is in the answer.
+  [[nodiscard]] HttpAnswer ask(const HttpQuestion& question);
 
  private:
   struct Connection;
@@ -62,6 +84,9 @@ class HttpClient {
   [[nodiscard]] std::unique_ptr<Connection> take();
   void give_back(std::unique_ptr<Connection> connection);
 
+  /// Certificates of those who vouch for servers, of AWS_CA_BUNDLE, CURL_CA_BUNDLE or
+  /// SSL_CERT_FILE; empty: those of the system.
+  const std::string certificates_;
   std::mutex mutex_;
   pid_t process_;                                  // whose connections they are
   std::vector<std::unique_ptr<Connection>> idle_;  // the one used last is at the end

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "base/stopwatch.hpp"
 #include "io/block_cache.hpp"
 #include "io/local_file.hpp"
+#include "io/store_keys.hpp"
 
 namespace chunkio::io {
 namespace {
@@ -28,6 +30,8 @@ constexpr std::int64_t kBlockBytes = std::int64_t{512} << 10;
 constexpr std::size_t kMostBlocks = 64;
 /// Reads of no more than this go through blocks.
 constexpr std::size_t kSmallRead = std::size_t{64} << 10;
+/// More than any store takes: a server that says more is not believed.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
 constexpr double kFirstPause = 0.05;
 constexpr double kLongestPause = 2;
 /// A server that is not there when a file is opened will not come: its name may be wrong.
@@ -118,16 +122,39 @@ RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
     throw Error(ErrorCode::invalid_argument, "remote_timeout must be more than 0",
                 "remote_timeout");
   }
+  if (options_.cache_bytes < 0) {
+    throw Error(ErrorCode::invalid_argument, "remote_cache_bytes must not be negative",
+                "remote_cache_bytes");
+  }
   read_first_block();
+  if (options_.cache.empty() || size_ == 0) return;
+  if (validator_.empty()) {
+    throw Error(ErrorCode::unsupported,
+                "cannot keep " + name() +
+                    ": the server gives it neither an entity tag nor a time of modification, so a "
+                    "new version would not be noticed; leave out remote_cache",
+                "remote_cache");
+  }
+  cache_ = std::make_unique<DiskCache>(
+      options_.cache, options_.cache_bytes,
+      object_.place + "\n" + validator_ + "\n" + std::to_string(size_), size_);
+}
+
+HttpReply RemoteFile::ask(std::int64_t begin, std::span<std::byte> out,
+                          const std::stop_token& stop) const {
+  std::optional<StoreKey> key;
+  if (object_.keys) key = object_.keys->current();
+  return client_->get(object_, key ? &*key : nullptr, begin, out, validator_, stop);
 }
 
 void RemoteFile::read_first_block() {
   auto block = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(kBlockBytes));
   Retries retries(options_.timeout_seconds);
   for (;;) {
-    const HttpReply reply = client_->get(object_, 0, *block, {}, {});
+    const HttpReply reply = ask(0, *block, {});
     const bool empty = reply.status == 416 && reply.object_bytes == 0;
     if (reply.status == 206 && reply.failure.empty() && reply.range && reply.object_bytes > 0 &&
+        reply.object_bytes <= kMostBytes &&
         std::cmp_equal(reply.received, std::min(reply.object_bytes, kBlockBytes))) {
       size_ = reply.object_bytes;
       validator_ = reply.validator;
@@ -165,9 +192,9 @@ void RemoteFile::refuse_what_is_final(const HttpReply& reply) const {
   if (reply.status == 401 || reply.status == 403) {
     throw Error(ErrorCode::io_failed,
                 "may not read " + name() + " (" + said + "); " +
-                    (object_.key ? "the key that was found may not, or it has expired"
-                                 : "no key was found: set AWS_ACCESS_KEY_ID and "
-                                   "AWS_SECRET_ACCESS_KEY, or a profile; or sign the URL"));
+                    (object_.keys ? "the key that was found may not, or it has expired"
+                                  : "no key was found: set AWS_ACCESS_KEY_ID and "
+                                    "AWS_SECRET_ACCESS_KEY, or a profile; or sign the URL"));
   }
   if (reply.status < 300) {
     throw Error(ErrorCode::unsupported,
@@ -189,9 +216,25 @@ ReadTime RemoteFile::read_at(std::int64_t offset, std::span<std::byte> out,
   if (out.size() <= kSmallRead) {
     read_blocks(offset, out, stop);
   } else {
-    fetch(offset, out, stop);
+    read_pieces(offset, out, stop);
   }
   return {.waited_seconds = watch.lap()};
+}
+
+void RemoteFile::read_pieces(std::int64_t offset, std::span<std::byte> out,
+                             const std::stop_token& stop) const {
+  const std::int64_t end = offset + static_cast<std::int64_t>(out.size());
+  const std::int64_t align = block_bytes();
+  const std::int64_t first = offset / align * align;
+  const std::int64_t last = std::min((end + align - 1) / align * align, size_);
+  if (first == offset && last == end) {
+    fetch(offset, out, stop);
+    return;
+  }
+  // Only libhdf5 asks for such, one read at a time.
+  std::vector<std::byte> pieces(static_cast<std::size_t>(last - first));
+  fetch(first, pieces, stop);
+  std::memcpy(out.data(), pieces.data() + (offset - first), out.size());
 }
 
 void RemoteFile::read_blocks(std::int64_t offset, std::span<std::byte> out,
@@ -217,9 +260,26 @@ void RemoteFile::read_blocks(std::int64_t offset, std::span<std::byte> out,
 
 void RemoteFile::fetch(std::int64_t offset, std::span<std::byte> out,
                        const std::stop_token& stop) const {
+  const auto advance = [&](std::size_t bytes) {
+    offset += static_cast<std::int64_t>(bytes);
+    out = out.subspan(bytes);
+  };
+  while (!out.empty()) {
+    if (cache_ && !distrusted()) advance(cache_->read(offset, out));
+    if (out.empty()) return;
+    const std::size_t missing =
+        cache_ && !distrusted() ? cache_->missing(offset, out.size()) : out.size();
+    download(offset, out.first(missing), stop);
+    if (cache_) cache_->keep(offset, out.first(missing));
+    advance(missing);
+  }
+}
+
+void RemoteFile::download(std::int64_t offset, std::span<std::byte> out,
+                          const std::stop_token& stop) const {
   Retries retries(options_.timeout_seconds);
   while (!out.empty()) {
-    const HttpReply reply = client_->get(object_, offset, out, validator_, stop);
+    const HttpReply reply = ask(offset, out, stop);
     if (reply.stopped) throw Error(ErrorCode::cancelled, "reading " + name() + " was stopped");
     refuse_what_is_final(reply);
     offset += static_cast<std::int64_t>(reply.received);
@@ -239,6 +299,14 @@ void RemoteFile::fetch(std::int64_t offset, std::span<std::byte> out,
 const RemoteFile* as_remote_file(const ByteSource& source) noexcept {
   return dynamic_cast<const RemoteFile*>(&source);
 }
+
+Distrust::Distrust(const RemoteFile& file) : file_(file) {
+  ++file_.distrusted_;
+  ++file_.doubts_;
+  cache().forget(file_.number_);
+}
+
+Distrust::~Distrust() { --file_.distrusted_; }
 
 std::shared_ptr<const ByteSource> open_source(const std::string& path,
                                               const RemoteOptions& options) {

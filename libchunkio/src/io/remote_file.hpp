@@ -2,7 +2,8 @@
 ///
 /// Its bytes come by HTTP ranges. A request that fails is tried again, and goes on behind the bytes
 /// that came. What is small is read through blocks that are kept, since metadata is read a few
-/// bytes at a time. BlocksAhead keeps many requests under way.
+/// bytes at a time. BlocksAhead keeps many requests under way. A DiskCache keeps what came, if one
+/// is asked for.
 #pragma once
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <chunkio/byte_source.hpp>
 #include <chunkio/dataset.hpp>
 
+#include "io/disk_cache.hpp"
 #include "io/http_client.hpp"
 #include "io/object_address.hpp"
 
@@ -41,15 +43,33 @@ class RemoteFile final : public ByteSource {
   ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
                    const std::stop_token& stop) const override;
   [[nodiscard]] std::int64_t request_bytes() const noexcept override { return kRequestBytes; }
+  /// Whole pieces can be kept.
+  [[nodiscard]] std::int64_t block_bytes() const noexcept override {
+    return cache_ ? DiskCache::kPieceBytes : 1;
+  }
+
+  /// Whether there is a Distrust.
+  [[nodiscard]] bool distrusted() const noexcept { return distrusted_ > 0; }
+  /// How often there was one: what was read before it may be wrong.
+  [[nodiscard]] std::uint64_t doubts() const noexcept { return doubts_; }
 
   /// That may be under way at the same time.
   [[nodiscard]] std::int64_t num_requests() const noexcept { return options_.requests; }
 
  private:
+  friend class Distrust;
+
+  [[nodiscard]] HttpReply ask(std::int64_t begin, std::span<std::byte> out,
+                              const std::stop_token& stop) const;
   void read_first_block();
   void read_blocks(std::int64_t offset, std::span<std::byte> out,
                    const std::stop_token& stop) const;
+  /// Through whole pieces, where these are kept.
+  void read_pieces(std::int64_t offset, std::span<std::byte> out,
+                   const std::stop_token& stop) const;
+  /// Whole pieces, from the disk cache, else from the server, and then kept.
   void fetch(std::int64_t offset, std::span<std::byte> out, const std::stop_token& stop) const;
+  void download(std::int64_t offset, std::span<std::byte> out, const std::stop_token& stop) const;
   /// \throws Error if trying again does not help.
   void refuse_what_is_final(const HttpReply& reply) const;
 
@@ -59,11 +79,28 @@ class RemoteFile final : public ByteSource {
   std::uint64_t number_;  // among all remote files of the process
   std::int64_t size_ = 0;
   std::string validator_;
+  std::unique_ptr<DiskCache> cache_;  // or none
   mutable std::atomic<bool> changed_ = false;
+  mutable std::atomic<int> distrusted_ = 0;  // how many say so
+  mutable std::atomic<std::uint64_t> doubts_ = 0;
 };
 
 /// Null: it is no remote file.
 [[nodiscard]] const RemoteFile* as_remote_file(const ByteSource& source) noexcept;
+
+/// While one lives, bytes of that file come from its server, whatever is kept of them in memory or
+/// on a disk: for when those that came cannot be right.
+class Distrust {
+ public:
+  /// \param file  outlives this.
+  explicit Distrust(const RemoteFile& file);
+  ~Distrust();
+  Distrust(const Distrust&) = delete;
+  Distrust& operator=(const Distrust&) = delete;
+
+ private:
+  const RemoteFile& file_;
+};
 
 /// Opens a file by its path or address. \throws Error as LocalFile and RemoteFile.
 [[nodiscard]] std::shared_ptr<const ByteSource> open_source(const std::string& path,

@@ -144,6 +144,7 @@ struct Loader::Impl {
     const std::vector<std::int64_t> file_rows = h5::rows_of_files(*internal::Access::impl(dataset));
     groups = selection ? RowGroups(group_samples, file_rows, *selection)
                        : RowGroups(group_samples, file_rows);
+    options.io.verify = read::resolved_verify(dataset, *groups, options);
 
     read::WindowReaderOptions reader_options{
         .order = order_options(options, *groups, plan::mean_row_bytes(info)),

@@ -21,7 +21,9 @@
 #include "io/read_ahead.hpp"
 #include "io/remote_file.hpp"
 #include "sources/encoded_source.hpp"
+#include "sources/rereading_source.hpp"
 #include "sources/resident_source.hpp"
+#include "sources/row_digests.hpp"
 #include "sources/sharded_source.hpp"
 #include "sources/source_select.hpp"
 #include "sources/sparse_source.hpp"
@@ -102,6 +104,22 @@ std::unique_ptr<ChunkSource> one_source(std::vector<std::unique_ptr<ChunkSource>
   return std::make_unique<sources::ShardedSource>(std::move(by_file), rows);
 }
 
+/// Of a remote file, `source` as one that reads again what came wrong.
+std::unique_ptr<ChunkSource> reread_if_remote(std::unique_ptr<ChunkSource> source,
+                                              const Dataset::Impl& file) {
+  if (io::as_remote_file(*file.bytes) == nullptr) return source;
+  return std::make_unique<sources::RereadingSource>(std::move(source), file.bytes);
+}
+
+/// Whether digests cover fields that would come twice: for their own sake, and for the digests.
+bool has_large_fields(const Dataset::Impl& file) {
+  const auto& covered = file.info.digests_cover;
+  return std::any_of(file.info.fields.begin(), file.info.fields.end(), [&](const FieldInfo& field) {
+    return field.row_shape.rank() > 0 &&
+           std::find(covered.begin(), covered.end(), field.name) != covered.end();
+  });
+}
+
 /// Calls make(file, bytes, first row) for each file, whose arrays are read together.
 /// \param request  of the first file. \returns their sources as one.
 template <class Make>
@@ -117,7 +135,7 @@ std::unique_ptr<ChunkSource> select_together(const Files& files, sources::Source
     request.disk_offset += file->bytes->size();  // there they lie one behind the other
     opened.direct_io = opened.direct_io || bytes.direct_io;
     opened.reads_ahead = opened.reads_ahead || bytes.reads_ahead;
-    by_file.push_back(make(file, std::move(bytes.bytes), first_row));
+    by_file.push_back(reread_if_remote(make(file, std::move(bytes.bytes), first_row), *file));
     first_row += file->info.num_samples;
   }
   return one_source(std::move(by_file), files);
@@ -141,7 +159,7 @@ sources::SelectedSource select_sources(const Files& files, const Arrays& arrays,
           files[i], verify, std::move(one.source), one.bytes, request.scratch);
     }
     request.disk_offset += files[i]->bytes->size();  // there they lie one behind the other
-    by_file.push_back(std::move(one.source));
+    by_file.push_back(reread_if_remote(std::move(one.source), *files[i]));
     if (i == 0) {
       selected = std::move(one);
     } else if (one.kind != selected.kind) {
@@ -190,7 +208,8 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
       matrix,
       std::min(extents.groups.largest_sum(most.groups),
                sources::SparseSource::kMostRead * extents.rows.largest_sum(most.rows)),
-      whole_groups ? reads : most.rows, reads, opened.direct_io);
+      whole_groups ? reads : most.rows, reads,
+      opened.direct_io || files.front()->bytes->block_bytes() > 1);
   layout.sparse->blocks->limit(block_bytes);
   if (resident) {
     require_room(block_bytes, groups,
@@ -235,6 +254,20 @@ void open_encoded(const Files& files, const sources::SourceRequest& request,
 }
 
 }  // namespace
+
+Verify resolved_verify(const Dataset& dataset, const RowGroups& groups,
+                       const LoaderOptions& options) {
+  if (options.io.verify != Verify::automatic) return options.io.verify;
+  const Files files = h5::files_of(internal::Access::impl(dataset));
+  // Comparing some rows of a chunk would take all of it.
+  const bool whole_chunks = !groups.is_selection() && options.order.mode != OrderMode::random;
+  const bool wanted = whole_chunks && std::all_of(files.begin(), files.end(), [](const auto& file) {
+                        return io::as_remote_file(*file->bytes) != nullptr &&
+                               sources::why_not_comparable(*file).empty() &&
+                               !has_large_fields(*file);
+                      });
+  return wanted ? Verify::always : Verify::off;
+}
 
 OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                          const LoaderOptions& options, const InFlight& in_flight,

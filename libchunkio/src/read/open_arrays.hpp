@@ -36,10 +36,15 @@ struct InFlight {
   std::int64_t groups = 0;  ///< Row groups that these are of.
 };
 
+/// What Verify::automatic stands for; other values stand for themselves.
+[[nodiscard]] Verify resolved_verify(const Dataset& dataset, const RowGroups& groups,
+                                     const LoaderOptions& options);
+
 /// Chooses sources for the leading array and for every field of `layout` (labels excepted) whose
 /// rows take more than an eighth of the memory budget: smaller ones are worth keeping. Of a CSR
 /// matrix, notes in `layout` how large batches may be. \throws
 /// Error unsupported, io_failed, hdf5_failed, corrupt_data, out_of_resources.
+/// \pre options.io.verify is resolved.
 [[nodiscard]] OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                                        const LoaderOptions& options, const InFlight& in_flight,
                                        RingLayout& layout);

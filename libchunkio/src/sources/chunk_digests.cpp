@@ -58,9 +58,9 @@ class ChunkDigests::Comparison {
   }
 
   /// Rows of the chunk that are not what was packed.
-  [[nodiscard]] std::vector<RowRange> differing() {
+  [[nodiscard]] std::vector<RowRange> differing(const std::stop_token& stop) {
     const RowRange all = digests_.rows_of(chunk_);
-    if (digests_.samples_) return digests_.samples_->differing(all.begin, rows_.values());
+    if (digests_.samples_) return digests_.samples_->differing(all.begin, rows_.values(), stop);
     const std::uint64_t stored =
         digests_.file_->info.chunk_digests[static_cast<std::size_t>(chunk_)];
     if (whole_.value() == stored) return {};
@@ -163,7 +163,7 @@ void ChunkDigests::check(std::int64_t chunk, const ByteSource* prefetched,
       }
     }
     base::Stopwatch watch;
-    different = comparison.differing();
+    different = comparison.differing(stop);
     cost.decode_seconds += watch.lap();
   } catch (const h5::DamagedChunkError& error) {
     throw Error(ErrorCode::corrupt_data,
@@ -181,8 +181,8 @@ void ChunkDigests::check(std::int64_t chunk, const ByteSource* prefetched,
   throw DamagedRows(std::move(different), message + "; copy or pack the file again");
 }
 
-bool ChunkDigests::matches(std::int64_t first, std::int64_t count,
-                           std::span<const std::byte> bytes) const {
+bool ChunkDigests::matches(std::int64_t first, std::int64_t count, std::span<const std::byte> bytes,
+                           const std::stop_token& stop) const {
   if (!samples_) {
     const auto size = static_cast<std::size_t>(chunk_bytes_);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -198,7 +198,7 @@ bool ChunkDigests::matches(std::int64_t first, std::int64_t count,
   const std::int64_t row_bytes = file_->leading->row_bytes;
   base::RowDigests rows(row_bytes);
   rows.add(bytes.first(static_cast<std::size_t>((end - begin) * row_bytes)));
-  return samples_->differing(begin, rows.values()).empty();
+  return samples_->differing(begin, rows.values(), stop).empty();
 }
 
 h5::ChunkEntry ChunkDigests::find(std::int64_t chunk) const {
@@ -287,7 +287,8 @@ std::int64_t ChunkDigests::memory_bytes(std::int64_t threads) const noexcept {
   const std::int64_t scratch = scratch_sizes_
                                    ? static_cast<std::int64_t>(scratch_sizes_->footprint())
                                    : piece_bytes_ + file_->leading->chunk_cache_bytes;
-  return threads * (scratch + chunk_rows_ * std::int64_t{2 * sizeof(std::uint64_t)});
+  return threads * (scratch + chunk_rows_ * std::int64_t{2 * sizeof(std::uint64_t)}) +
+         (samples_ ? samples_->memory_bytes() : 0);
 }
 
 }  // namespace chunkio::sources

@@ -55,9 +55,9 @@ class ChunkDigests {
              ReadCost& cost, const Take& take) const;
 
   /// Whether `bytes`, of `count` chunks from `first` on as they are stored one behind the other,
-  /// match. \pre linear(). \throws Error io_failed, corrupt_data, hdf5_failed.
+  /// match. \pre linear(). \throws Error io_failed, corrupt_data, hdf5_failed, cancelled.
   [[nodiscard]] bool matches(std::int64_t first, std::int64_t count,
-                             std::span<const std::byte> bytes) const;
+                             std::span<const std::byte> bytes, const std::stop_token& stop) const;
 
   [[nodiscard]] std::int64_t num_chunks() const noexcept { return num_chunks_; }
   /// Rows of a whole chunk.
@@ -70,7 +70,7 @@ class ChunkDigests {
   [[nodiscard]] bool linear() const noexcept;
   /// Drops from the page cache what is compared beside the images.
   void drop_from_cache() const noexcept;
-  /// Bytes of scratch memory that `threads` concurrent callers take.
+  /// Bytes of scratch memory that `threads` concurrent callers take, and of what is kept.
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept;
 
  private:

@@ -11,6 +11,7 @@
 #include "h5/library.hpp"
 #include "h5/read_rows.hpp"
 #include "h5/source_file.hpp"
+#include "io/remote_file.hpp"
 
 namespace chunkio::sources {
 namespace {
@@ -24,6 +25,8 @@ ReadTime read_rows_through(const ByteSource& bytes, const Dataset::Impl& file,
                            std::span<std::byte> out, const std::stop_token& stop) {
   const auto guard = h5::Library::lock();
   const h5::SourceFile::Through through(*file.opened, bytes, stop);
+  const io::RemoteFile* const remote = io::as_remote_file(*file.bytes);
+  if (remote != nullptr && remote->distrusted()) h5::forget_rows(array);
   try {
     h5::read_rows(array, first, count, out, file.info.path);
   } catch (const Error& error) {

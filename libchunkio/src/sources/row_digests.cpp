@@ -10,6 +10,7 @@
 #include "h5/file_contents.hpp"
 #include "h5/library.hpp"
 #include "h5/schema.hpp"
+#include "sources/chunk_digests.hpp"
 #include "sources/ranges_text.hpp"
 
 namespace chunkio::sources {
@@ -36,6 +37,11 @@ std::span<const Number> numbers_in(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
+
+std::string why_not_comparable(const Dataset::Impl& file) {
+  const bool ragged = file.sparse || file.encoded;
+  return ragged ? RowDigests::why_not(file) : ChunkDigests::why_not(file);
+}
 
 std::string RowDigests::why_not(const Dataset::Impl& file) {
   if (!file.info.format_version) return "it has no digests";

@@ -21,6 +21,10 @@
 
 namespace chunkio::sources {
 
+/// Why the rows of a file, of whichever kind, cannot be compared with digests, as a clause; empty
+/// if they can. Takes Library::lock(). \throws Error hdf5_failed, corrupt_data.
+[[nodiscard]] std::string why_not_comparable(const Dataset::Impl& file);
+
 /// Thread-safe.
 class RowDigests {
  public:

@@ -1,6 +1,7 @@
 #include "sources/sample_digests.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <chunkio/error.hpp>
@@ -11,6 +12,7 @@
 #include "h5/schema.hpp"
 #include "io/local_file.hpp"
 #include "io/page_cache.hpp"
+#include "io/remote_file.hpp"
 
 namespace chunkio::sources {
 namespace {
@@ -24,20 +26,28 @@ constexpr std::int64_t kMaxCacheBytes = std::int64_t{512} << 20;
 SampleDigests::SampleDigests(std::shared_ptr<const Dataset::Impl> file) : file_(std::move(file)) {
   const std::vector<std::string>& names = file_->info.digests_cover;
   for (std::size_t i = 1; i < names.size(); ++i) fields_.push_back(open_covered(names[i]));
-  stored_ = h5::open_array(*file_, h5::kSampleDigests, Shape{file_->info.num_samples},
-                           DType::uint64, kMaxCacheBytes);
+  digests_ = open(h5::kSampleDigests, {}, DType::uint64);
 }
 
-std::shared_ptr<const h5::StoredArray> SampleDigests::open_covered(const std::string& name) const {
+std::unique_ptr<const SampleDigests::Array> SampleDigests::open(const std::string& name,
+                                                                const Shape& row_shape,
+                                                                DType dtype) const {
+  auto array = std::make_unique<Array>();
+  array->stored = h5::open_array(*file_, name, row_shape.with_first_axis(file_->info.num_samples),
+                                 dtype, kMaxCacheBytes);
+  array->is_kept = row_shape.rank() == 0 && io::as_remote_file(*file_->bytes) != nullptr;
+  return array;
+}
+
+std::unique_ptr<const SampleDigests::Array> SampleDigests::open_covered(
+    const std::string& name) const {
   const DatasetInfo& info = file_->info;
-  const auto open = [&](const FieldInfo& field) {
-    return h5::open_array(*file_, name, field.row_shape.with_first_axis(info.num_samples),
-                          field.dtype, kMaxCacheBytes);
-  };
-  if (info.labels && info.labels->name == name) return open(*info.labels);
+  if (info.labels && info.labels->name == name) {
+    return open(name, info.labels->row_shape, info.labels->dtype);
+  }
   const auto found = std::find_if(info.fields.begin(), info.fields.end(),
                                   [&](const FieldInfo& field) { return field.name == name; });
-  if (found != info.fields.end()) return open(*found);
+  if (found != info.fields.end()) return open(name, found->row_shape, found->dtype);
   throw Error(ErrorCode::corrupt_data,
               info.path + ": the digests of its samples cover " + h5::printable(name) +
                   ", which is missing or has no row for each of the " +
@@ -45,22 +55,23 @@ std::shared_ptr<const h5::StoredArray> SampleDigests::open_covered(const std::st
                   " samples; copy the file again from an intact place, or pack it anew");
 }
 
-std::vector<RowRange> SampleDigests::differing(std::int64_t first,
-                                               std::span<std::uint64_t> digests) const {
+std::vector<RowRange> SampleDigests::differing(std::int64_t first, std::span<std::uint64_t> digests,
+                                               const std::stop_token& stop) const {
   const auto num_rows = static_cast<std::int64_t>(digests.size());
   std::vector<std::byte> block;
   for (const auto& field : fields_) {
-    const std::int64_t rows_at_once = std::max<std::int64_t>(1, kBlockBytes / field->row_bytes);
+    const std::int64_t rows_at_once =
+        std::max<std::int64_t>(1, kBlockBytes / field->stored->row_bytes);
     for (std::int64_t done = 0; done < num_rows; done += rows_at_once) {
       const std::int64_t count = std::min(rows_at_once, num_rows - done);
-      block.resize(static_cast<std::size_t>(count * field->row_bytes));
-      read(*field, first + done, count, block);
+      block.resize(static_cast<std::size_t>(count * field->stored->row_bytes));
+      read(*field, first + done, block, stop);
       base::chain_digests(
           digests.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(count)), block);
     }
   }
   std::vector<std::uint64_t> stored(digests.size());
-  read(*stored_, first, num_rows, std::as_writable_bytes(std::span(stored)));
+  read(*digests_, first, std::as_writable_bytes(std::span(stored)), stop);
   std::vector<RowRange> different;
   for (std::size_t i = 0; i < stored.size(); ++i) {
     if (stored[i] == digests[i]) continue;
@@ -71,13 +82,45 @@ std::vector<RowRange> SampleDigests::differing(std::int64_t first,
   return different;
 }
 
-void SampleDigests::read(const h5::StoredArray& array, std::int64_t first, std::int64_t count,
-                         std::span<std::byte> out) const {
+void SampleDigests::read(const Array& array, std::int64_t first, std::span<std::byte> out,
+                         const std::stop_token& stop) const {
+  const h5::StoredArray& stored = *array.stored;
+  const auto row_bytes = static_cast<std::size_t>(stored.row_bytes);
+  if (!array.is_kept) {
+    read_stored(stored, first, static_cast<std::int64_t>(out.size() / row_bytes), out, stop);
+    return;
+  }
+  const std::uint64_t doubts = io::as_remote_file(*file_->bytes)->doubts();
+  const std::lock_guard lock(array.mutex);
+  if (array.rows.empty() || array.doubts != doubts) {
+    const std::int64_t num_rows = file_->info.num_samples;
+    std::vector<std::byte> rows(static_cast<std::size_t>(num_rows) * row_bytes);
+    read_stored(stored, 0, num_rows, rows, stop);
+    array.rows = std::move(rows);
+    array.doubts = doubts;
+  }
+  std::memcpy(out.data(), array.rows.data() + static_cast<std::size_t>(first) * row_bytes,
+              out.size());
+}
+
+void SampleDigests::read_stored(const h5::StoredArray& array, std::int64_t first,
+                                std::int64_t count, std::span<std::byte> out,
+                                const std::stop_token& stop) const {
   if (array.linear_offset) {
-    file_->bytes->read_at(*array.linear_offset + first * array.row_bytes, out, {});
+    file_->bytes->read_at(*array.linear_offset + first * array.row_bytes, out, stop);
   } else {
     h5::read_rows(array, first, count, out, file_->info.path);
   }
+}
+
+std::int64_t SampleDigests::memory_bytes() const noexcept {
+  std::int64_t bytes = 0;
+  const auto add = [&](const Array& array) {
+    if (array.is_kept) bytes += file_->info.num_samples * array.stored->row_bytes;
+  };
+  for (const auto& field : fields_) add(*field);
+  add(*digests_);
+  return bytes;
 }
 
 void SampleDigests::drop_from_cache() const noexcept {
@@ -87,8 +130,8 @@ void SampleDigests::drop_from_cache() const noexcept {
     io::drop_pages(local->fd(), *array.linear_offset,
                    *array.linear_offset + array.stored.shape[0] * array.row_bytes);
   };
-  for (const auto& field : fields_) drop(*field);
-  drop(*stored_);
+  for (const auto& field : fields_) drop(*field->stored);
+  drop(*digests_->stored);
 }
 
 }  // namespace chunkio::sources

@@ -139,6 +139,17 @@ ReadCost SparseSource::place_together(const RowGroup& group, std::span<const Row
   if (!digests_) return cost;
   std::vector<RowRange> different = mismatches(group, rows, stop, cost);
   if (different.empty()) return cost;
+  // Those are not delivered, and may be read again.
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::int64_t row = row_at(i);
+    if (std::none_of(different.begin(), different.end(), [row](const RowRange& range) {
+          return range.begin <= row && row < range.end;
+        })) {
+      continue;
+    }
+    *reinterpret_cast<base::SparseRow*>(rows[i].target) = {};
+    blocks_->release(block, 1);
+  }
   DamagedRows mismatch = RowDigests::mismatch(std::move(different), file_->info.path);
   mismatch.cost = cost;
   throw DamagedRows(mismatch);
@@ -237,9 +248,9 @@ std::int64_t SparseSource::memory_bytes(std::int64_t threads) const noexcept {
 }
 
 std::int64_t SparseSource::block_bytes(const h5::SparseMatrix& matrix, std::int64_t values,
-                                       std::int64_t runs, std::int64_t blocks, bool direct_io) {
+                                       std::int64_t runs, std::int64_t blocks, bool whole_pages) {
   // Of two arrays: where they begin and end in blocks that are read, or in cache lines.
-  const std::int64_t run_bytes = direct_io ? std::int64_t{6} << 12 : 2 * 64;
+  const std::int64_t run_bytes = whole_pages ? std::int64_t{6} << 12 : 2 * 64;
   const std::int64_t bytes = values * matrix.entry_bytes() + runs * run_bytes;
   const std::int64_t with_slack =
       bytes + static_cast<std::int64_t>(base::SparseBlocks::slack(static_cast<std::size_t>(bytes)));

@@ -84,9 +84,10 @@ class SparseSource final : public ChunkSource {
 
   /// Bytes that all blocks take at most.
   /// \param values  in flight. \param runs  of adjacent rows. \param blocks  one a group read.
+  /// \param whole_pages  are read.
   [[nodiscard]] static std::int64_t block_bytes(const h5::SparseMatrix& matrix, std::int64_t values,
                                                 std::int64_t runs, std::int64_t blocks,
-                                                bool direct_io);
+                                                bool whole_pages);
   /// Rows that are not wanted are read if there are at most so many times as many entries as
   /// wanted.
   static constexpr std::int64_t kMostRead = 4;

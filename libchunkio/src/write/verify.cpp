@@ -119,7 +119,7 @@ class ChunkVerification {
           reader_.read({offset, offset + count * bytes}, scratch.bytes(), options_.stop, cost);
       drop_from_cache(offset, count * bytes);
       bytes_read_ += cost.bytes_read;
-      return digests_.matches(first, count, run);
+      return digests_.matches(first, count, run, options_.stop);
     } catch (const Error& error) {
       if (!is_damage(error.code())) throw;
       return false;
@@ -293,8 +293,7 @@ VerifyResult for_each_file(const Dataset& dataset, Check check) {
 std::string why_not_verifiable(const Dataset& dataset) {
   const auto files = h5::files_of(internal::Access::impl(dataset));
   for (const auto& file : files) {
-    const std::string reason = has_ragged_rows(*file) ? sources::RowDigests::why_not(*file)
-                                                      : sources::ChunkDigests::why_not(*file);
+    const std::string reason = sources::why_not_comparable(*file);
     if (!reason.empty()) return (files.size() == 1 ? "" : "of " + file->info.path + ": ") + reason;
   }
   return {};

@@ -18,6 +18,7 @@ class ObjectAddressTest : public testing::Test {
       ::unsetenv(name);
     }
     ::setenv("HOME", "/nonexistent", 1);
+    ::setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
   }
 };
 
@@ -36,7 +37,7 @@ TEST_F(ObjectAddressTest, NamesTellNothingSecret) {
     const ObjectAddress object = find_object(url);
     EXPECT_EQ(object.name, "https://host/a/b.h5") << url;
     EXPECT_EQ(object.url, url);
-    EXPECT_FALSE(object.key);
+    EXPECT_EQ(object.keys, nullptr);
   }
   EXPECT_EQ(find_object("http://host:80/a@b.h5").name, "http://host:80/a@b.h5");
 }
@@ -52,6 +53,21 @@ TEST_F(ObjectAddressTest, BucketsAreHosts) {
   EXPECT_EQ(object.url, "http://store:9000/bucket/%C3%B6%2B1.h5");
   EXPECT_EQ(object.name, "s3://bucket/\xC3\xB6+1.h5");
   EXPECT_EQ(object.region, "eu-west-3");
+}
+
+TEST_F(ObjectAddressTest, APlaceIsTheSameForWhoeverMayReadIt) {
+  const auto place = [](const std::string& url) { return find_object(url).place; };
+  EXPECT_EQ(place("https://me:pass@host/a.h5?X-Amz-Signature=1&X-Amz-Date=2#part"),
+            place("https://host/a.h5?X-Amz-Signature=3"));
+  EXPECT_EQ(place("https://host/a.h5?sv=1&versionId=7&sig=abc"),
+            place("https://host/a.h5?versionId=7&sig=def"));
+  EXPECT_NE(place("https://host/get?f=a.h5"), place("https://host/get?f=b.h5"));
+  EXPECT_NE(place("https://host/get?f=a.h5"), place("https://host/get"));
+  EXPECT_NE(place("https://host/a.h5"), place("https://other/a.h5"));
+  ::setenv("AWS_ENDPOINT_URL_S3", "http://store", 1);
+  const std::string here = place("s3://bucket/a.h5");
+  ::setenv("AWS_ENDPOINT_URL_S3", "http://other", 1);
+  EXPECT_NE(place("s3://bucket/a.h5"), here);
 }
 
 TEST_F(ObjectAddressTest, WhatNamesNoObjectIsRefused) {

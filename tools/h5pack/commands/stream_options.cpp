@@ -96,10 +96,12 @@ CLI::Option* add_fields(CLI::App& app, chunkio::LoaderOptions& loader) {
 
 CLI::Option* add_verify(CLI::App& app, chunkio::LoaderOptions& loader) {
   return cli::add_choice<chunkio::Verify>(app, "--verify", loader.io.verify,
-                                          {{"off", chunkio::Verify::off},
+                                          {{"auto", chunkio::Verify::automatic},
+                                           {"off", chunkio::Verify::off},
                                            {"first-epoch", chunkio::Verify::first_epoch},
                                            {"always", chunkio::Verify::always}},
-                                          "When to compare stored digests");
+                                          "When to compare stored digests; auto: always if "
+                                          "whole chunks come from a server, else off");
 }
 
 void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, cli::DiskOptions& disk) {
