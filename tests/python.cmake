@@ -37,7 +37,7 @@ if(CHUNKIO_HAS_CODECS)
   list(APPEND python_tests encoded guide)
 endif()
 if(CHUNKIO_HAS_CURL)
-  list(APPEND python_tests remote)
+  list(APPEND python_tests remote object_store)
 endif()
 foreach(name IN LISTS python_tests)
   add_test(

@@ -55,7 +55,8 @@ def store(monkeypatch):
 
 
 def check_who_asks(url):
-    request = urllib.request.Request(f"{url}/moto-api/reset-auth", data=b"0", method="POST")
+    request = urllib.request.Request(f"{url}/moto-api/reset-auth", data=b"0", method="POST",
+                                     headers={"Content-Type": "text/plain"})
     urllib.request.urlopen(request, timeout=5).close()
 
 

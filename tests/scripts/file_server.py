@@ -136,7 +136,9 @@ class FileServer:
             return False
         lines = "".join(f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in signed.split(";"))
         split = urllib.parse.urlsplit(request.path)
-        payload = request.headers.get("x-amz-content-sha256", hashlib.sha256(b"").hexdigest())
+        payload = request.headers.get("x-amz-content-sha256")
+        if payload != hashlib.sha256(b"").hexdigest() or not {"host", "x-amz-content-sha256"} <= set(signed.split(";")):
+            return False
         canonical = "\n".join(["GET", split.path, split.query, lines, signed, payload])
         scope = f"{day}/{region}/s3/aws4_request"
         text = "\n".join(["AWS4-HMAC-SHA256", moment, scope, hashlib.sha256(canonical.encode()).hexdigest()])

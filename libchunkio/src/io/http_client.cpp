@@ -34,6 +34,9 @@ constexpr long kConnectSeconds = 10;
 constexpr long kSilentSeconds = 10;
 /// So much of what a store says of an error is looked at.
 constexpr std::size_t kErrorBytes = 4096;
+/// SHA-256, of the body of a request that has none.
+constexpr const char* kDigestOfNothing =
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /// Of an answer that is a text.
 constexpr std::size_t kAnswerBytes = std::size_t{64} << 10;
 
@@ -302,6 +305,8 @@ HttpReply HttpClient::get(const ObjectAddress& object, const StoreKey* key, std:
     user = key->id + ":" + key->secret;
     connection->option(CURLOPT_AWS_SIGV4, provider.c_str());
     connection->option(CURLOPT_USERPWD, user.c_str());
+    // S3 wants it, and libcurl 7.88 does not add it.
+    headers.add(std::string("x-amz-content-sha256: ") + kDigestOfNothing);
     if (!key->token.empty()) headers.add("x-amz-security-token: " + key->token);
   }
   connection->option(CURLOPT_HTTPHEADER, headers.get());
