@@ -121,6 +121,7 @@ ExitCode parse_and_run(h5pack::Program& program, int argc, char** argv, bool jso
     // CLI11 takes them from the back.
     app.parse(std::vector(line.arguments.rbegin(), line.arguments.rend()));
     for (const std::string& warning : line.warnings) cli::print_warning(warning);
+    h5pack::use_one_thread_an_image();
     return program.run();
   } catch (const CLI::CallForHelp&) {
     cli::print(app.help());

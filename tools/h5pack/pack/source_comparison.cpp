@@ -18,7 +18,6 @@
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/dataset/copy_loader.hpp"
-#include "h5pack/image/image_codecs.hpp"
 #include "h5pack/pack/image_reader.hpp"
 #include "h5pack/pack/row_order.hpp"
 
@@ -123,7 +122,6 @@ SourceComparison compare_with_source(const chunkio::Dataset& dataset,
                             .rows = choose(info.num_samples, options),
                             .check_digests = false});
   SourceComparison result{.compared = loader.samples_per_epoch()};
-  use_one_thread_an_image();
   cli::Progress progress("comparing with the source", "images", result.compared, quiet);
   for (const chunkio::Batch& batch : loader.epoch(0)) {
     const std::span<const std::int64_t> rows = batch.sample_ids();
