@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the library, h5pack and the tests with a newer libhdf5 than that of the system, and runs the tests. Arguments
-# go to ctest. HDF5_SOURCE names a folder or a tarball; else libchunkio/cmake/fetch_source.sh
-# finds one. Both are kept in build/current-hdf5 for the next run.
+# go to ctest. HDF5_SOURCE names a folder or a tarball; else libchunkio/cmake/fetch_source.sh finds one. The source stays
+# in build/current-hdf5-source for the next run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$PWD/build/current-hdf5

@@ -63,6 +63,16 @@ class RemoteTest(CliTest):
         """Some 9 MB, in 9 chunks."""
         self.pack_photos("--chunk", 14, *options, per_class=per_class, height=size, width=size, output=output)
 
+    def pack_every_kind(self):
+        self.pack()
+        self.h5pack("repack", "photos.h5", "-o", "gzip.h5", "--filter", "deflate:1")
+        self.h5pack("folder", "photos", "-o", "encoded.h5", "--store", "encoded")
+        for part in range(3):
+            self.h5pack("folder", "photos", "-o", "s.h5", "--shard", f"{part}/3")
+        self.write_h5("small.h5", images={"data": np.random.default_rng(0).integers(0, 255, (3000, 16, 16, 3), np.uint8),
+                                          "chunks": (1, 16, 16, 3)}, labels=np.arange(3000) % 7)
+        anndata_file(self.dir / "m.h5ad", random_matrix())
+
     def digests(self, path, *options):
         epochs = self.h5pack_json("stream", path, "--digest", "--epochs", 2, "--batch", 16, *options)
         return [(e["images"], e["order_digest"], e["pixel_digest"], e["field_digests"]) for e in epochs]
@@ -73,14 +83,7 @@ class RemoteTest(CliTest):
     # ---- The same bytes ----
 
     def test_every_kind_of_file(self):
-        self.pack()
-        self.h5pack("repack", "photos.h5", "-o", "gzip.h5", "--filter", "deflate:1")
-        self.h5pack("folder", "photos", "-o", "encoded.h5", "--store", "encoded")
-        for part in range(3):
-            self.h5pack("folder", "photos", "-o", "s.h5", "--shard", f"{part}/3")
-        self.write_h5("small.h5", images={"data": np.random.default_rng(0).integers(0, 255, (3000, 16, 16, 3), np.uint8),
-                                          "chunks": (1, 16, 16, 3)}, labels=np.arange(3000) % 7)
-        anndata_file(self.dir / "m.h5ad", random_matrix())
+        self.pack_every_kind()
         server = self.serve()
         for name, *options in (["photos.h5"], ["photos.h5", "--source", "direct"], ["photos.h5", "--source", "hdf5"],
                                ["photos.h5", "--order", "random"], ["photos.h5", "--resident", "host"],
@@ -225,14 +228,7 @@ class RemoteTest(CliTest):
     # ---- What is kept on a local disk ----
 
     def test_the_second_epoch_comes_from_the_disk(self):
-        self.pack()
-        self.h5pack("repack", "photos.h5", "-o", "gzip.h5", "--filter", "deflate:1")
-        self.h5pack("folder", "photos", "-o", "encoded.h5", "--store", "encoded")
-        for part in range(3):
-            self.h5pack("folder", "photos", "-o", "s.h5", "--shard", f"{part}/3")
-        self.write_h5("small.h5", images={"data": np.random.default_rng(0).integers(0, 255, (3000, 16, 16, 3), np.uint8),
-                                          "chunks": (1, 16, 16, 3)}, labels=np.arange(3000) % 7)
-        anndata_file(self.dir / "m.h5ad", random_matrix())
+        self.pack_every_kind()
         server = self.serve()
         for name, *options in (["photos.h5"], ["photos.h5", "--source", "hdf5"], ["photos.h5", "--order", "random"],
                                ["gzip.h5"], ["gzip.h5", "--source", "hdf5"], ["encoded.h5", "--decode", 64],

@@ -1,10 +1,8 @@
 """A web server, and object store, of one folder, which fails when it is told to."""
 
-import contextlib
 import datetime
 import hashlib
 import hmac
-import http.server
 import os
 import re
 import socket
@@ -13,8 +11,10 @@ import threading
 import time
 import urllib.parse
 
+from local_server import LocalServer
 
-class FileServer:
+
+class FileServer(LocalServer):
     """Serves the files of a folder by ranges, each with an entity tag, until it is closed.
 
     faults: called with the number of each request, from 0 on; returns None, or what to do instead: a status; "reset";
@@ -27,42 +27,11 @@ class FileServer:
         self.folder, self.faults, self.keys = folder, faults, keys
         self.requests, self.bytes, self.lock = [], 0, threading.Lock()
         self.stopping = threading.Event()
-        served = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                with contextlib.suppress(ConnectionError):
-                    served.answer(self)
-
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-            allow_reuse_address = True
-
-            def handle_error(self, *_):
-                pass
-
-        self.server = Server(("127.0.0.1", port), Handler)
-        self.port = self.server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self.thread.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+        super().__init__(self.answer, port)
 
     def close(self):
         self.stopping.set()
-        self.server.shutdown()
-        self.server.server_close()
+        super().close()
 
     def answer(self, request):
         path = urllib.parse.unquote(urllib.parse.urlsplit(request.path).path)

@@ -1,14 +1,13 @@
 """What gives keys of an object store: an instance, a container, and the service that takes web identities."""
 
-import contextlib
 import datetime
-import http.server
 import json
-import threading
 import urllib.parse
 
+from local_server import LocalServer
 
-class KeyServer:
+
+class KeyServer(LocalServer):
     """Gives a new key each time that it is asked, and writes it into `keys`; of these, the last two are valid.
 
     lifetime: seconds after which a key expires, as it says.
@@ -17,37 +16,18 @@ class KeyServer:
 
     def __init__(self, keys, lifetime=3600, faults=lambda path: None):
         self.keys, self.lifetime, self.faults = keys, lifetime, faults
-        self.given, self.asked = [], []
-        served = self
+        self.given = []
+        super().__init__(self.answer)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def answer(self):
-                with contextlib.suppress(ConnectionError):
-                    body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-                    served.asked.append((self.command, self.path))
-                    status = served.faults(self.path)
-                    text = "<Error><Code>AccessDenied</Code></Error>" if status else served.answer(self, body)
-                    data = (text or "").encode()
-                    self.send_response(status or (200 if text is not None else 404))
-                    self.send_header("Content-Length", str(len(data)))
-                    self.end_headers()
-                    self.wfile.write(data)
-
-            do_GET = do_PUT = do_POST = answer
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+    def answer(self, request):
+        body = request.rfile.read(int(request.headers.get("Content-Length", 0))).decode()
+        status = self.faults(request.path)
+        text = "<Error><Code>AccessDenied</Code></Error>" if status else self.text(request, body)
+        data = (text or "").encode()
+        request.send_response(status or (200 if text is not None else 404))
+        request.send_header("Content-Length", str(len(data)))
+        request.end_headers()
+        request.wfile.write(data)
 
     def new_key(self):
         number = len(self.given)
@@ -57,7 +37,7 @@ class KeyServer:
         end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=self.lifetime)
         return (*self.given[-1], end.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
-    def answer(self, request, body):
+    def text(self, request, body):
         """None: nothing is there."""
         key_as_json = lambda: json.dumps(dict(zip(("AccessKeyId", "SecretAccessKey", "Token", "Expiration"), self.new_key())))
         if request.command == "PUT":

@@ -78,8 +78,8 @@ class Dataset(_core.Dataset):
             damaged files, which are then an error. "": none does.
         remote_requests: of an address: requests of 2 MiB that a Loader has under way at the same time.
         remote_timeout: of an address: seconds for which a request that brings nothing is tried again.
-        remote_cache: of an address: a folder on a local disk in which is kept what comes, for later epochs, other
-            processes and other runs. "": none.
+        remote_cache: of an address: a folder on a local disk that keeps downloaded bytes for later epochs, other runs
+            and other processes of this user. "": none.
         remote_cache_bytes: that all files in that folder may take. Those that no process has open make room for others.
 
     Raises:

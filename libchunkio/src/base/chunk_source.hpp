@@ -71,6 +71,13 @@ struct ReadCost {
   }
 };
 
+/// Whether one of `ranges` holds `row`.
+[[nodiscard]] inline bool contains(std::span<const RowRange> ranges, std::int64_t row) noexcept {
+  return std::any_of(ranges.begin(), ranges.end(), [row](const RowRange& range) {
+    return range.begin <= row && row < range.end;
+  });
+}
+
 /// Rows that are damaged by themselves: they do not match their digests, wanted or not, or cannot
 /// be decoded. All other rows that were wanted are in their places, so that only these need be
 /// skipped.

@@ -265,10 +265,12 @@ void RemoteFile::fetch(std::int64_t offset, std::span<std::byte> out,
     out = out.subspan(bytes);
   };
   while (!out.empty()) {
-    if (cache_ && !distrusted()) advance(cache_->read(offset, out));
-    if (out.empty()) return;
-    const std::size_t missing =
-        cache_ && !distrusted() ? cache_->missing(offset, out.size()) : out.size();
+    std::size_t missing = out.size();
+    if (cache_ && !distrusted()) {
+      advance(cache_->read(offset, out));
+      if (out.empty()) return;
+      missing = cache_->missing(offset, out.size());
+    }
     download(offset, out.first(missing), stop);
     if (cache_) cache_->keep(offset, out.first(missing));
     advance(missing);

@@ -73,24 +73,20 @@ StoreKey key_of_json(const HttpAnswer& answer, const std::string& place) {
                .secret = member("SecretAccessKey"),
                .token = member("Token"),
                .expires = time_of(member("Expiration"))};
-  if (answer.status != 200 || key.id.empty() || key.secret.empty()) throw no_key(place, answer);
+  if (answer.status != 200 || !key.complete()) throw no_key(place, answer);
   return key;
 }
 
-std::optional<StoreKey> key_of_environment() {
-  StoreKey key{.id = from_environment({"AWS_ACCESS_KEY_ID"}),
-               .secret = from_environment({"AWS_SECRET_ACCESS_KEY"}),
-               .token = from_environment({"AWS_SESSION_TOKEN"})};
-  if (key.id.empty() || key.secret.empty()) return std::nullopt;
-  return key;
+StoreKey key_of_environment() {
+  return {.id = from_environment({"AWS_ACCESS_KEY_ID"}),
+          .secret = from_environment({"AWS_SECRET_ACCESS_KEY"}),
+          .token = from_environment({"AWS_SESSION_TOKEN"})};
 }
 
-std::optional<StoreKey> key_of_profile(const AwsProfile& profile) {
-  StoreKey key{.id = profile["aws_access_key_id"],
-               .secret = profile["aws_secret_access_key"],
-               .token = profile["aws_session_token"]};
-  if (key.id.empty() || key.secret.empty()) return std::nullopt;
-  return key;
+StoreKey key_of_profile(const AwsProfile& profile) {
+  return {.id = profile["aws_access_key_id"],
+          .secret = profile["aws_secret_access_key"],
+          .token = profile["aws_session_token"]};
 }
 
 struct WebIdentity {
@@ -111,7 +107,7 @@ struct WebIdentity {
                  .secret = xml_element(answer.body, "SecretAccessKey"),
                  .token = xml_element(answer.body, "SessionToken"),
                  .expires = time_of(xml_element(answer.body, "Expiration"))};
-    if (answer.status != 200 || key.id.empty() || key.secret.empty()) {
+    if (answer.status != 200 || !key.complete()) {
       throw no_key(service + " for the web identity in " + token_file, answer);
     }
     return key;
@@ -189,7 +185,7 @@ class Places {
   std::shared_ptr<StoreKeys> find(const std::string& place, const StoreKeys::Ask& ask) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<StoreKeys>& keys = keys_[place];
-    if (!keys) keys = std::make_shared<StoreKeys>(ask);
+    if (!keys) keys = std::make_shared<StoreKeys>(ask(), ask);
     return keys;
   }
   /// Null: it has none. \throws Error io_failed.
@@ -197,13 +193,12 @@ class Places {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<StoreKeys>& keys = keys_[service];
     if (keys || std::chrono::steady_clock::now() < ask_instance_) return keys;
-    std::optional<StoreKey> first = ask_instance(service);
+    const std::optional<StoreKey> first = ask_instance(service);
     if (!first) {
       ask_instance_ = std::chrono::steady_clock::now() + kNoInstance;
       return nullptr;
     }
-    keys = std::make_shared<StoreKeys>([service, first]() mutable {
-      if (first) return *std::exchange(first, std::nullopt);
+    keys = std::make_shared<StoreKeys>(*first, [service] {
       std::optional<StoreKey> next = ask_instance(service);
       if (!next) throw no_key(service, {.failure = "the instance has no role any more"});
       return *std::move(next);
@@ -220,8 +215,8 @@ class Places {
 }  // namespace
 
 std::shared_ptr<StoreKeys> StoreKeys::find(const AwsProfile& profile, const std::string& region) {
-  const auto fixed = [](const StoreKey& key) {
-    return std::make_shared<StoreKeys>([key] { return key; });
+  const auto fixed = [](StoreKey key) {
+    return std::make_shared<StoreKeys>(std::move(key), nullptr);
   };
   const auto of_web_identity = [&](WebIdentity identity) {
     identity.service = token_service(profile, region);
@@ -230,12 +225,12 @@ std::shared_ptr<StoreKeys> StoreKeys::find(const AwsProfile& profile, const std:
         identity.service + "\n" + identity.role + "\n" + identity.token_file,
         [identity] { return identity.ask(); });
   };
-  if (const auto key = key_of_environment()) return fixed(*key);
+  if (StoreKey key = key_of_environment(); key.complete()) return fixed(std::move(key));
   const WebIdentity of_environment{.role = from_environment({"AWS_ROLE_ARN"}),
                                    .token_file = from_environment({"AWS_WEB_IDENTITY_TOKEN_FILE"}),
                                    .session = from_environment({"AWS_ROLE_SESSION_NAME"})};
   if (of_environment.complete()) return of_web_identity(of_environment);
-  if (const auto key = key_of_profile(profile)) return fixed(*key);
+  if (StoreKey key = key_of_profile(profile); key.complete()) return fixed(std::move(key));
   const WebIdentity of_profile{.role = profile["role_arn"],
                                .token_file = profile["web_identity_token_file"],
                                .session = profile["role_session_name"]};
@@ -258,7 +253,8 @@ std::shared_ptr<StoreKeys> StoreKeys::find(const AwsProfile& profile, const std:
   return Places::of_process().find_of_instance(instance);
 }
 
-StoreKeys::StoreKeys(const Ask& ask) : ask_(ask), key_(ask_()), asked_(Clock::now()) {}
+StoreKeys::StoreKeys(StoreKey first, Ask ask)
+    : ask_(std::move(ask)), key_(std::move(first)), asked_(Clock::now()) {}
 
 StoreKey StoreKeys::current() {
   std::unique_lock lock(mutex_);

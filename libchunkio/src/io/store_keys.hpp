@@ -20,6 +20,8 @@ struct StoreKey {
   std::string token = {};  ///< Of a session; empty: none.
   /// When it is no longer valid; absent: it is not known to end.
   std::optional<std::chrono::system_clock::time_point> expires = {};
+
+  [[nodiscard]] bool complete() const noexcept { return !id.empty() && !secret.empty(); }
 };
 
 /// The key of one place, which is asked for another one before it expires. Thread-safe.
@@ -41,8 +43,8 @@ class StoreKeys {
 
   /// Asks the place for a key. \throws Error io_failed.
   using Ask = std::function<StoreKey()>;
-  /// Asks at once. \throws Error io_failed.
-  explicit StoreKeys(const Ask& ask);
+  /// \param ask  for the next one; not called if `first` never expires.
+  StoreKeys(StoreKey first, Ask ask);
 
   /// Blocks while the place is asked: one thread, if the key is still valid. \throws Error
   /// io_failed: the key has expired, and the place gives no other.

@@ -170,11 +170,7 @@ bool SlotFiller::mark_skipped(const WindowRows& rows, const RowGroup& group,
                               std::span<const RowRange> skipped, const Scratch& scratch) const {
   bool any = false;
   for (const RowPlace& place : scratch.places_) {
-    const std::int64_t row = group.first_row + place.offset;
-    const bool is_skipped =
-        std::any_of(skipped.begin(), skipped.end(),
-                    [row](const RowRange& range) { return range.begin <= row && row < range.end; });
-    if (!is_skipped) continue;
+    if (!contains(skipped, group.first_row + place.offset)) continue;
     rows.ids[place.batch][place.row] = internal::BatchSlot::kSkipped;
     any = true;
   }

@@ -73,13 +73,7 @@ class RereadingSource final : public ChunkSource {
     if (const auto* const damaged = dynamic_cast<const DamagedRows*>(&error)) {
       cost += damaged->cost;
       for (const RowTarget& row : rows) {
-        const std::int64_t number = group.first_row + row.row;
-        for (const RowRange& range : damaged->rows()) {
-          if (range.begin <= number && number < range.end) {
-            wrong.push_back(row);
-            break;
-          }
-        }
+        if (contains(damaged->rows(), group.first_row + row.row)) wrong.push_back(row);
       }
     }
     // Not rows by themselves, or only such as nobody wants.

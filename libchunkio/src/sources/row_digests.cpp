@@ -38,9 +38,10 @@ std::span<const Number> numbers_in(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+bool has_ragged_rows(const Dataset::Impl& file) noexcept { return file.sparse || file.encoded; }
+
 std::string why_not_comparable(const Dataset::Impl& file) {
-  const bool ragged = file.sparse || file.encoded;
-  return ragged ? RowDigests::why_not(file) : ChunkDigests::why_not(file);
+  return has_ragged_rows(file) ? RowDigests::why_not(file) : ChunkDigests::why_not(file);
 }
 
 std::string RowDigests::why_not(const Dataset::Impl& file) {

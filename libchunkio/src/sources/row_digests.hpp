@@ -21,6 +21,8 @@
 
 namespace chunkio::sources {
 
+/// Whether rows of the file differ in length: sparse ones, and encoded images.
+[[nodiscard]] bool has_ragged_rows(const Dataset::Impl& file) noexcept;
 /// Why the rows of a file, of whichever kind, cannot be compared with digests, as a clause; empty
 /// if they can. Takes Library::lock(). \throws Error hdf5_failed, corrupt_data.
 [[nodiscard]] std::string why_not_comparable(const Dataset::Impl& file);

@@ -141,12 +141,7 @@ ReadCost SparseSource::place_together(const RowGroup& group, std::span<const Row
   if (different.empty()) return cost;
   // Those are not delivered, and may be read again.
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::int64_t row = row_at(i);
-    if (std::none_of(different.begin(), different.end(), [row](const RowRange& range) {
-          return range.begin <= row && row < range.end;
-        })) {
-      continue;
-    }
+    if (!contains(different, row_at(i))) continue;
     *reinterpret_cast<base::SparseRow*>(rows[i].target) = {};
     blocks_->release(block, 1);
   }

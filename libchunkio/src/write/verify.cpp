@@ -206,8 +206,6 @@ VerifyResult verify_rows(std::shared_ptr<const Dataset::Impl> file, const Verify
   return result;
 }
 
-bool has_ragged_rows(const Dataset::Impl& file) { return file.sparse || file.encoded; }
-
 /// The next position of a grid, the last axis running fastest; false behind the last one.
 bool advance(std::span<std::int64_t> coord, std::span<const std::int64_t> grid) {
   for (std::size_t axis = coord.size(); axis-- > 0;) {
@@ -314,8 +312,8 @@ VerifyResult verify_chunks(const Dataset& dataset, const VerifyOptions& options)
                                             "pack it with h5pack, which stores digests");
   }
   return for_each_file(dataset, [&](const auto& file) {
-    return has_ragged_rows(*file) ? verify_rows(file, options)
-                                  : ChunkVerification(file, options).run();
+    return sources::has_ragged_rows(*file) ? verify_rows(file, options)
+                                           : ChunkVerification(file, options).run();
   });
 }
 
