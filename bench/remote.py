@@ -20,27 +20,35 @@ import subprocess
 import tempfile
 import threading
 import time
+import urllib.parse
 
 RANGE = 2 << 20
 REQUESTS = 32
 
 
 class FarServer(http.server.ThreadingHTTPServer):
-    """Sends ranges of one file, each after a delay, all together at a rate."""
+    """Sends files of a folder, or ranges of them, each after a delay, all together at a rate."""
 
     daemon_threads = True
     request_queue_size = 256
     DELAY, RATE, PIECE = 0.06, 125e6, 256 << 10
 
-    def __init__(self, path):
-        self.path, self.size = path, os.stat(path).st_size
+    def __init__(self, root):
+        self.root, self.requests, self.bytes = root, 0, 0
         self.free, self.lock = time.monotonic(), threading.Lock()
         super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def traffic(self):
+        """(requests, bytes) so far."""
+        with self.lock:
+            return self.requests, self.bytes
 
     def take_turn(self, size):
         """Waits until so many bytes may be sent."""
         with self.lock:
+            self.bytes += size
             self.free = max(self.free, time.monotonic()) + size / self.RATE
             wait = self.free - time.monotonic()
         if wait > 0.002:
@@ -53,38 +61,67 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def do_HEAD(self):
+        self.do_GET()
+
     def do_GET(self):
         server = self.server
-        begin, last = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"]).groups())
-        last = min(last, server.size - 1)
+        path = server.root / urllib.parse.unquote(urllib.parse.urlsplit(self.path).path).lstrip("/")
+        with server.lock:
+            server.requests += 1
         time.sleep(server.DELAY)
-        self.send_response(206)
+        if not path.is_file():
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+        size = path.stat().st_size
+        ranged = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        begin = int(ranged[1]) if ranged else 0
+        last = min(int(ranged[2] or size), size - 1) if ranged else size - 1
+        self.send_response(206 if ranged else 200)
         self.send_header("ETag", '"1"')
-        self.send_header("Content-Range", f"bytes {begin}-{last}/{server.size}")
+        self.send_header("Last-Modified", self.date_time_string(path.stat().st_mtime))
+        if ranged:
+            self.send_header("Content-Range", f"bytes {begin}-{last}/{size}")
         self.send_header("Content-Length", str(last - begin + 1))
         self.end_headers()
         self.wfile.flush()
-        with open(server.path, "rb") as file:
+        if self.command == "HEAD":
+            return None
+        with open(path, "rb") as file:
             while begin <= last:
                 piece = min(server.PIECE, last - begin + 1)
                 server.take_turn(piece)
                 begin += os.sendfile(self.connection.fileno(), file.fileno(), begin, piece)
+        return None
 
 
-def start_nginx(folder, root):
-    config = folder / "nginx.conf"
-    config.write_text(f"""
-        worker_processes 2; pid {folder}/pid; error_log {folder}/error.log; daemon off;
-        events {{ worker_connections 1024; }}
-        http {{ access_log off; sendfile on; keepalive_requests 1000000;
-                client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
-                uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
-                server {{ listen unix:{folder}/unused; listen 127.0.0.1:18080; root {root}; }} }}""")
-    process = subprocess.Popen(["nginx", "-c", str(config), "-e", str(folder / "error.log")])
-    time.sleep(0.5)
-    if process.poll() is not None:
-        raise SystemExit("nginx does not start: " + (folder / "error.log").read_text())
-    return process
+class Nginx:
+    """nginx, which sends the files of a folder as fast as it can."""
+
+    def __init__(self, folder, root, port=18080):
+        self.url, self.log = f"http://127.0.0.1:{port}", folder / "access.log"
+        config = folder / "nginx.conf"
+        config.write_text(f"""
+            worker_processes 2; pid {folder}/pid; error_log {folder}/error.log; daemon off;
+            events {{ worker_connections 1024; }}
+            http {{ log_format bytes $body_bytes_sent; access_log {self.log} bytes;
+                    sendfile on; keepalive_requests 1000000;
+                    client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
+                    uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
+                    server {{ listen unix:{folder}/unused; listen 127.0.0.1:{port}; root {root}; }} }}""")
+        self.process = subprocess.Popen(["nginx", "-c", str(config), "-e", str(folder / "error.log")])
+        time.sleep(0.5)
+        if self.process.poll() is not None:
+            raise SystemExit("nginx does not start: " + (folder / "error.log").read_text())
+
+    def traffic(self):
+        lines = self.log.read_text().split()
+        return len(lines), sum(map(int, lines))
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
 
 
 def curl_seconds(url, size, folder):
@@ -120,11 +157,10 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
-        far = FarServer(path)
-        nginx = start_nginx(folder, path.parent)
+        far, nginx = FarServer(path.parent), Nginx(folder, path.parent)
         try:
-            for server, url in (("nginx, no delay", f"http://127.0.0.1:18080/{path.name}"),
-                                ("60 ms a request, 125 MB/s", f"http://127.0.0.1:{far.server_address[1]}/{path.name}")):
+            for server, url in (("nginx, no delay", f"{nginx.url}/{path.name}"),
+                                ("60 ms a request, 125 MB/s", f"{far.url}/{path.name}")):
                 epoch = h5pack_epoch(options.h5pack, url, "--digest")
                 if (epoch["order_digest"], epoch["pixel_digest"]) != (expected["order_digest"], expected["pixel_digest"]):
                     raise SystemExit("other pixels than from the disk")
@@ -146,8 +182,7 @@ def main():
                       f"  without digests {spread(unverified, 0)} MB/s; from the disk cache {spread(kept, 0)} MB/s, "
                       f"{spread([a / b for a, b in zip(kept, local)])} of the file on the disk, {spread(local, 0)} MB/s")
         finally:
-            nginx.terminate()
-            nginx.wait()
+            nginx.close()
 
 
 if __name__ == "__main__":

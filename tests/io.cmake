@@ -18,6 +18,7 @@ chunkio_add_unit_tests(
           unit/io/range_reader_test.cpp
           unit/io/range_writer_test.cpp
           unit/io/read_ahead_test.cpp
+          unit/io/remote_index_test.cpp
           unit/sources/resident_source_test.cpp
           unit/sources/row_part_test.cpp
           unit/sources/row_sweep_test.cpp

@@ -21,12 +21,21 @@ import h5py
 import numpy as np
 
 
-def parse_options(description):
-    parser = argparse.ArgumentParser(description=description)
+def make_parser(description):
+    return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def add_options(parser):
+    """What every program that reads has."""
     parser.add_argument("file", help="HDF5 file with a dataset 'images' [N,H,W,C] of uint8")
     parser.add_argument("--batch", type=int, default=256, help="images a batch")
     parser.add_argument("--threads", type=int, default=2, help="threads or processes that read")
     parser.add_argument("--dir", default=".", help="where files may be put that the caller removes")
+
+
+def parse_options(description):
+    parser = make_parser(description)
+    add_options(parser)
     parser.add_argument("--rounds", type=int, default=0,
                         help="epochs to time; 0: one for each line on standard input")
     parser.add_argument("--cold", action="store_true",

@@ -50,7 +50,9 @@ class EncodedPackFaultsTest(CliTest):
 
     def test_no_space_leaves_nothing(self):
         before = tree(self.dir)
-        for limit in (0, 1000, MIB, MIB + (100 << 10), MIB + (300 << 10), MIB + (336 << 10)):
+        # ThreadSanitizer itself writes a short file before the program begins.
+        none = () if "thread" in os.environ.get("CHUNKIO_SANITIZE", "") else (0,)
+        for limit in (*none, 1000, MIB, MIB + (100 << 10), MIB + (300 << 10), MIB + (336 << 10)):
             for options in ([], ["--max-side", 70]):
                 with self.subTest(limit=limit, options=options):
                     result = self.run_h5pack(*self.pack, *options, "--quiet", preexec_fn=lambda: resource.setrlimit(

@@ -48,8 +48,9 @@ class TuneTest(CliTest):
         report = self.tune("a.h5", "--decode", "512", "--crop", "whole", "--disk", "hdd")
         stored, packed = (report[name]["first_epoch"] for name in ("as_stored", "packed"))
         self.assertEqual(report["source"]["height"], 512)
-        self.assertGreater(stored["images_per_second"], packed["images_per_second"])
-        self.assertFalse(report["pack"])
+        if not os.environ.get("CHUNKIO_SANITIZE"):  # sanitizers slow down decoding, and no disk
+            self.assertGreater(stored["images_per_second"], packed["images_per_second"])
+            self.assertFalse(report["pack"])
         self.assertGreater(report["machine"]["decode_bytes_per_second"], 1e6)
         self.assertNotEqual(report["machine"]["decode_bytes_per_second"], 0.35e9, "measured")
         self.assertIn("chunkio.Decode(512, crop=\"whole\")", report["commands"]["python"])

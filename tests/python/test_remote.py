@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
 
 import h5py
 import numpy as np
@@ -61,6 +62,19 @@ def test_what_came_is_kept(served, tmp_path):
         np.testing.assert_array_equal(np.sort(ids), np.arange(500))
     kept, = (tmp_path / "kept").iterdir()
     assert kept.stat().st_blocks * 512 >= 500 * 32 * 32 * 3
+
+
+def test_an_index_opens_it(served, request, tmp_path):
+    h5pack = request.config.getoption("--h5pack")
+    if not h5pack:
+        pytest.skip("h5pack was not built")
+    path, url = served
+    subprocess.run([h5pack, "index", url, "-o", tmp_path / "a.index"], check=True)
+    data = chunkio.Dataset(url, remote_index=tmp_path / "a.index")
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(data[100:200][0], file["images"][100:200])
+    with pytest.raises(FileNotFoundError, match="none.index"):
+        chunkio.Dataset(url, remote_index=tmp_path / "none.index")
 
 
 def test_errors(served):

@@ -69,7 +69,7 @@ _add("samples/cpp/libtorch", [], ("Torch",))
 _add("samples/torch", [], ("Torch", "CUDA", "CLI11", "JSON"))
 TESTS_MAY_USE = [*INNER, "tools/cli", *(f"tools/h5pack/{room}" for room in H5PACK), "bench/harness", "bench/chunkbench",
                  "bench/ladder", "samples/torch", "tests/support"]
-for _folder in ("tests/unit", "tests/support", "tests/fault", "tests/property", "tests/programs", "tests/consumer"):
+for _folder in ("tests/unit", "tests/support", "tests/fault", "tests/fuzz", "tests/property", "tests/programs", "tests/consumer"):
     _add(_folder, TESTS_MAY_USE, THIRD_PARTIES)
 
 # How private headers are found.

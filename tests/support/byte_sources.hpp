@@ -1,11 +1,14 @@
-/// Byte sources for tests: one that counts, one that fails.
+/// Byte sources for tests: one in memory, one that counts, one that fails.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 
 #include <chunkio/error.hpp>
 
@@ -31,6 +34,28 @@ class CountingSource final : public io::WrappingSource {
 
   mutable std::atomic<std::int64_t> requests = 0;
   mutable std::atomic<std::int64_t> bytes = 0;
+};
+
+/// Bytes in memory, which outlive it.
+class MemorySource : public ByteSource {
+ public:
+  explicit MemorySource(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] std::int64_t size() const noexcept override { return std::ssize(bytes_); }
+  [[nodiscard]] std::uint64_t version() const override { return 0; }
+  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
+                   const std::stop_token& /*stop*/) const override {
+    if (offset < 0 || std::ssize(out) > size() || offset > size() - std::ssize(out)) {
+      throw Error(ErrorCode::corrupt_data, "the bytes in memory end early");
+    }
+    std::copy_n(bytes_.begin() + offset, out.size(), out.begin());
+    return {};
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::string name_ = "memory";
 };
 
 /// Storage that fails wherever `damaged` is, and says so as a disk does.

@@ -38,6 +38,7 @@ constexpr std::array kFlags{
     Flag{"queue_depth", "--limit-queue"},
     Flag{"remote_cache", "--remote-cache"},
     Flag{"remote_cache_bytes", "--remote-cache-bytes"},
+    Flag{"remote_index", "--remote-index"},
     Flag{"remote_requests", "--remote-requests"},
     Flag{"remote_timeout", "--remote-timeout"},
     Flag{"request_seconds", "--limit-latency"},

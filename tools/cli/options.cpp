@@ -216,6 +216,10 @@ void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::st
       ->type_name("DIR");
   add_byte_size(app, "--remote-cache-bytes", target.remote.cache_bytes,
                 "What all files in that folder may take");
+  app.add_option("--remote-index", target.remote.index,
+                 "Of https:// and s3://: what h5pack index wrote of these files, so that they open "
+                 "by one request each")
+      ->type_name("FILE");
 }
 
 }  // namespace cli

@@ -88,6 +88,9 @@ struct RemoteOptions {
   /// That all files in that folder may take; a twentieth of the disk is left free in any case.
   /// Files that no process has open make room for others; then what comes is not kept.
   std::int64_t cache_bytes = std::int64_t{64} << 30;
+  /// A local file that save_remote_index(), or `h5pack index`, wrote of these files: each opens by
+  /// one request, whose answer must have the version that the index is of. Empty: none.
+  std::string index = {};
 };
 
 /// How to find and read the arrays of a file. All defaults fit files of this library.

@@ -430,4 +430,18 @@ struct LinkOptions {
 CHUNKIO_EXPORT void link_shards(const Dataset& dataset, const std::string& path,
                                 const LinkOptions& options = {});
 
+/// Writes to a local file what opening remote files reads: RemoteOptions::index then opens each of
+/// them by one request, however far its index of chunks is spread.
+///
+/// Appears whole or not at all; PATH.partial while it is written. Blocks on I/O.
+/// \param path    address of a file, or pattern of several, as for Dataset::open().
+/// \param output  the local file.
+/// \param overwrite  an existing file, and discard a leftover PATH.partial.
+/// \returns bytes of the local file.
+/// \throws Error as Dataset::open(); invalid_argument (`path` is no address), unsupported (a server
+///         does not tell versions of a file apart), output_exists, no_space.
+CHUNKIO_EXPORT std::int64_t save_remote_index(const std::string& path, const std::string& output,
+                                              const OpenOptions& options = {},
+                                              bool overwrite = false);
+
 }  // namespace chunkio

@@ -81,6 +81,8 @@ class Dataset(_core.Dataset):
         remote_cache: of an address: a folder on a local disk that keeps downloaded bytes for later epochs, other runs
             and other processes of this user. "": none.
         remote_cache_bytes: that all files in that folder may take. Those that no process has open make room for others.
+        remote_index: of an address: a local file that `h5pack index` wrote of these files, so that each opens by one
+            request. "": none.
 
     Raises:
         FileNotFoundError: no such file, or one of several is missing.
@@ -103,6 +105,7 @@ class Dataset(_core.Dataset):
         remote_timeout: float = 60.0,
         remote_cache: str | os.PathLike[str] = "",
         remote_cache_bytes: int = 64 << 30,
+        remote_index: str | os.PathLike[str] = "",
     ) -> None:
         options = {
             "images": images,
@@ -115,6 +118,7 @@ class Dataset(_core.Dataset):
             "remote_timeout": remote_timeout,
             "remote_cache": os.fspath(remote_cache),
             "remote_cache_bytes": remote_cache_bytes,
+            "remote_index": os.fspath(remote_index),
         }
         name = path_text(path)
         try:

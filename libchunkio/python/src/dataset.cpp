@@ -51,7 +51,8 @@ OpenOptions open_options(const nb::kwargs& given) {
       .read("remote_requests", options.remote.requests)
       .read("remote_timeout", options.remote.timeout_seconds)
       .read("remote_cache", options.remote.cache)
-      .read("remote_cache_bytes", options.remote.cache_bytes);
+      .read("remote_cache_bytes", options.remote.cache_bytes)
+      .read("remote_index", options.remote.index);
   if (const nb::object layout = keywords.take("layout"); !layout.is_none()) {
     nb::dict one;
     one["layout"] = layout;

@@ -252,9 +252,20 @@ struct ChunkIndex::Impl {
   [[nodiscard]] bool lists() const noexcept {
     return CHUNKIO_HAVE_CHUNK_ITER != 0 || target.tree.has_value();
   }
-  /// Fills all slots. `mutex` is held, and the library if it is asked.
+  /// Fills all slots unless that was done. The library and `mutex` are held.
   /// \throws Error io_failed, hdf5_failed.
-  void list();
+  void list() {
+    if (listed.load(std::memory_order_relaxed)) return;
+    if (target.tree) {
+      list_tree();
+    } else {
+      list_by_libhdf5();
+    }
+    mark_overlaps();
+    listed.store(true, std::memory_order_release);
+  }
+  void list_tree();
+  void list_by_libhdf5();
 
   /// Asks libhdf5 for one chunk. The library and `mutex` are held.
   /// \throws Error corrupt_data, hdf5_failed.
@@ -338,7 +349,7 @@ ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
   return as_entry(address, size, filter_mask);
 }
 
-void ChunkIndex::Impl::list() {
+void ChunkIndex::Impl::list_by_libhdf5() {
   open();
   auto take = [this](const hsize_t* offset, const ChunkEntry& entry) noexcept {
     Coord coord{};
@@ -353,7 +364,6 @@ void ChunkIndex::Impl::list() {
   };
   check_status(H5Dchunk_iter(dataset.get(), H5P_DEFAULT, &take_chunk<decltype(take)>, &take),
                "list the chunks of " + printable(target.dataset) + " in", target.path);
-  mark_overlaps();
 }
 
 #else
@@ -398,7 +408,11 @@ ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
       .file_offset = probed.file_offset, .stored_bytes = probed.bytes, .filter_mask = filter_mask};
 }
 
-void ChunkIndex::Impl::list() {
+void ChunkIndex::Impl::list_by_libhdf5() {}  // not asked: lists()
+
+#endif
+
+void ChunkIndex::Impl::list_tree() {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   const auto base = static_cast<std::uint64_t>(target.tree->base);
   damage =
@@ -410,10 +424,7 @@ void ChunkIndex::Impl::list() {
                            .stored_bytes = entry.stored_bytes,
                            .filter_mask = entry.filter_mask});
       });
-  mark_overlaps();
 }
-
-#endif
 
 ChunkIndex::ChunkIndex(std::shared_ptr<const ByteSource> bytes, Target target)
     : impl_(std::make_unique<Impl>(std::move(bytes), std::move(target))) {}
@@ -431,13 +442,12 @@ ChunkEntry ChunkIndex::find(std::span<const std::int64_t> coord) const {
   const std::lock_guard lock(impl.mutex);
   if (!impl.lists()) {
     if (slot.place == Slot::kUnknown) impl.keep(coord, impl.look_up(coord));
-  } else if (!impl.listed.load(std::memory_order_relaxed)) {
+  } else {
     try {
       impl.list();
     } catch (const Error& error) {
       throw Error(error.code(), impl.where(coord) + " cannot be looked up: " + error.what());
     }
-    impl.listed.store(true, std::memory_order_release);
   }
   return impl.entry_of(coord);
 }
@@ -448,6 +458,19 @@ ChunkEntry ChunkIndex::find_once(std::span<const std::int64_t> coord) const {
   const ChunkEntry entry = impl_->look_up(coord);
   if (entry.allocated()) impl_->check(coord, entry);
   return entry;
+}
+
+std::optional<std::int64_t> ChunkIndex::listed_bytes() const {
+  if (!impl_->lists()) return std::nullopt;
+  const auto guard = Library::lock();
+  const std::lock_guard lock(impl_->mutex);
+  impl_->list();
+  std::int64_t bytes = 0;
+  for (std::int64_t number = 0; number < impl_->num_chunks; ++number) {
+    const ByteRange range = impl_->range_of(number);
+    bytes += range.end - range.begin;
+  }
+  return bytes;
 }
 
 std::span<const std::int64_t> ChunkIndex::grid() const noexcept {

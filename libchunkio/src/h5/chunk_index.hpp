@@ -3,8 +3,8 @@
 /// Problem. libhdf5 1.10.8 can list the addresses of n chunks only in time n^2
 /// (H5Dget_chunk_info walks the index from its start at each call) and reports them without the
 /// file's user block; H5Dchunk_iter came with 1.10.10 and 1.12.3. So the index comes whole, with
-/// the first chunk that is asked for: from H5Dchunk_iter where there is one, else from the
-/// version-1 B-tree that most files have (chunk_tree.hpp).
+/// the first chunk that is asked for: from the version-1 B-tree that most files have
+/// (chunk_tree.hpp), or from H5Dchunk_iter where there is one.
 ///
 /// Chunks of other kinds of index are looked up one by one, as they are asked for: a lookup inside
 /// H5Dread_chunk costs O(log n) whatever kind it is, and a file that notes which bytes libhdf5 asks
@@ -73,7 +73,7 @@ class ChunkIndex {
     std::int64_t file_bytes = 0;  ///< Chunks must end there or before.
     /// The exact stored size of every chunk if there are no filters; else 0.
     std::int64_t raw_bytes = 0;
-    /// Lists the chunks; absent: libhdf5 is asked.
+    /// Lists the chunks, if it is there; else libhdf5 is asked.
     std::optional<ChunkTree> tree = {};
   };
 
@@ -94,6 +94,11 @@ class ChunkIndex {
   /// \pre inside grid().
   /// \throws Error corrupt_data, hdf5_failed.
   [[nodiscard]] ChunkEntry find_once(std::span<const std::int64_t> coord) const;
+
+  /// Bytes of all chunks in the file, which are looked up now; absent if the index does not come
+  /// whole. Entries that cannot be true count as nothing.
+  /// \pre num_chunks() <= kMaxChunks. \throws Error io_failed, hdf5_failed.
+  [[nodiscard]] std::optional<std::int64_t> listed_bytes() const;
 
   /// Chunks along each axis.
   [[nodiscard]] std::span<const std::int64_t> grid() const noexcept;

@@ -22,6 +22,7 @@
 #include "h5/file_number.hpp"
 #include "h5/filters.hpp"
 #include "h5/library.hpp"
+#include "io/local_file.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -71,9 +72,7 @@ class Inspection {
   void run() {
     const H5D_layout_t layout = H5Pget_layout(creation_.get());
     array_.stored.chunked = layout == H5D_CHUNKED;
-    array_.stored_bytes = static_cast<std::int64_t>(
-        std::min<hsize_t>(H5Dget_storage_size(array_.dataset.get()),
-                          static_cast<hsize_t>(std::numeric_limits<std::int64_t>::max())));
+    if (layout == H5D_CONTIGUOUS) array_.stored_bytes = storage_size();
     if (array_.stored.chunked) {
       read_chunk_shape();
       read_filters();
@@ -91,9 +90,32 @@ class Inspection {
       }
       check_linear_extent();
     }
+    if (layout != H5D_CONTIGUOUS) {
+      const auto listed = listed_bytes();
+      array_.stored_bytes = listed ? *listed : storage_size();
+    }
   }
 
  private:
+  [[nodiscard]] std::int64_t storage_size() const {
+    return static_cast<std::int64_t>(
+        std::min<hsize_t>(H5Dget_storage_size(array_.dataset.get()),
+                          static_cast<hsize_t>(std::numeric_limits<std::int64_t>::max())));
+  }
+
+  /// libhdf5 adds the chunks up node by node. Where a node takes a request, all of them are listed
+  /// now, which is done together, and which reading needs anyway.
+  [[nodiscard]] std::optional<std::int64_t> listed_bytes() const {
+    if (is_local() || !array_.index) return std::nullopt;
+    try {
+      return array_.index->listed_bytes();
+    } catch (const Error&) {
+      return std::nullopt;  // reading says what is the matter
+    }
+  }
+
+  [[nodiscard]] bool is_local() const { return io::as_local_file(*file_.bytes) != nullptr; }
+
   [[nodiscard]] std::string name() const { return printable(array_.name); }
   [[nodiscard]] Error corrupt(const std::string& what) const {
     return Error(ErrorCode::corrupt_data, path_ + ": " + what);
@@ -220,9 +242,8 @@ class Inspection {
 
   /// The version-1 B-tree of the chunks; absent if there is none that can be read here.
   [[nodiscard]] std::optional<ChunkTree> find_tree() const {
-#if CHUNKIO_HAVE_CHUNK_ITER
-    return {};  // which lists any kind of index
-#else
+    // It lists any kind of index, but reads node by node.
+    if (CHUNKIO_HAVE_CHUNK_ITER && is_local()) return {};
     const ListId creation(check_id(H5Fget_create_plist(file_.file().get()), action_, path_));
     std::size_t address_bytes = 0;
     std::size_t size_bytes = 0;
@@ -241,7 +262,6 @@ class Inspection {
     header.address = info.addr;
 #endif
     return find_chunk_tree(*file_.bytes, header, array_.stored.chunk_shape, 2 * half_entries);
-#endif
   }
 
   /// An external link leads to a dataset whose positions are those of another file.

@@ -252,6 +252,18 @@ std::size_t DiskCache::missing(std::int64_t offset, std::size_t bytes) const noe
                              static_cast<std::size_t>(kPieceBytes));
 }
 
+bool DiskCache::holds(std::int64_t offset, std::size_t bytes) const noexcept {
+  std::array<std::uint64_t, kPieces> room{};
+  for (std::size_t rest = num_pieces(bytes); rest > 0;) {
+    const std::span digests = std::span(room).first(std::min(kPieces, rest));
+    if (!read_digests(offset, digests)) return false;
+    if (std::find(digests.begin(), digests.end(), 0) != digests.end()) return false;
+    offset += static_cast<std::int64_t>(digests.size()) * kPieceBytes;
+    rest -= digests.size();
+  }
+  return true;
+}
+
 void DiskCache::keep(std::int64_t offset, std::span<const std::byte> bytes) noexcept try {
   struct stat status = {};
   // Nobody would find what is kept in a file that was removed.

@@ -76,6 +76,8 @@ class DiskCache {
   /// \pre read() does not read the byte at `offset`. \returns how many of `bytes`, from there on,
   /// are not there.
   [[nodiscard]] std::size_t missing(std::int64_t offset, std::size_t bytes) const noexcept;
+  /// Whether read() would read all of them, unless they do not match.
+  [[nodiscard]] bool holds(std::int64_t offset, std::size_t bytes) const noexcept;
   /// Keeps them if there is room.
   void keep(std::int64_t offset, std::span<const std::byte> bytes) noexcept;
 

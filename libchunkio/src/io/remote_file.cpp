@@ -4,8 +4,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -18,6 +20,7 @@
 #include "io/block_cache.hpp"
 #include "io/local_file.hpp"
 #include "io/store_keys.hpp"
+#include "io/wrapping_source.hpp"
 
 namespace chunkio::io {
 namespace {
@@ -32,6 +35,11 @@ constexpr std::size_t kMostBlocks = 64;
 constexpr std::size_t kSmallRead = std::size_t{64} << 10;
 /// More than any store takes: a server that says more is not believed.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
+/// Ranges that are no further apart come in one request, of at most so many bytes, with so many
+/// under way: of 300,000 chunks of 3 KB all that describes them, in 80 requests.
+constexpr std::int64_t kNear = std::int64_t{1} << 20;
+constexpr std::int64_t kGatheredBytes = std::int64_t{12} << 20;
+constexpr std::size_t kGatheredRequests = 4;
 constexpr double kFirstPause = 0.05;
 constexpr double kLongestPause = 2;
 /// A server that is not there when a file is opened will not come: its name may be wrong.
@@ -106,6 +114,61 @@ class Retries {
   int in_vain_ = 0;
 };
 
+/// Ranges of a file, on their way in large pieces, a few at the same time. For one thread, which
+/// reads them in ascending order.
+class Gathered final : public WrappingSource {
+ public:
+  /// \param ranges  ascending, disjoint.
+  Gathered(std::shared_ptr<const ByteSource> file, std::span<const ByteRange> ranges)
+      : WrappingSource(std::move(file)) {
+    for (const ByteRange& range : ranges) {
+      for (std::int64_t begin = range.begin; begin < range.end; begin += kGatheredBytes) {
+        pieces_.push_back({begin, std::min(begin + kGatheredBytes, range.end)});
+      }
+    }
+    ask();
+  }
+  ~Gathered() override { stop_.request_stop(); }
+  Gathered(const Gathered&) = delete;
+  Gathered& operator=(const Gathered&) = delete;
+
+  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
+                   const std::stop_token& stop) const override {
+    while (!pieces_.empty() && pieces_.front().end <= offset) {
+      pieces_.pop_front();
+      coming_.pop_front();
+      ask();
+    }
+    if (pieces_.empty() || offset < pieces_.front().begin) {
+      return source()->read_at(offset, out, stop);
+    }
+    const ByteRange& piece = pieces_.front();
+    const std::vector<std::byte>& bytes = coming_.front().get();
+    const auto here = out.first(std::min(out.size(), static_cast<std::size_t>(piece.end - offset)));
+    std::memcpy(here.data(), bytes.data() + (offset - piece.begin), here.size());
+    const auto rest = out.subspan(here.size());
+    return rest.empty() ? ReadTime{} : read_at(piece.end, rest, stop);
+  }
+
+ private:
+  using Coming = std::shared_future<std::vector<std::byte>>;
+
+  void ask() const {
+    while (coming_.size() < std::min(kGatheredRequests, pieces_.size())) {
+      coming_.push_back(std::async(std::launch::async, [file = source(), stop = stop_.get_token(),
+                                                        piece = pieces_[coming_.size()]] {
+        std::vector<std::byte> bytes(static_cast<std::size_t>(piece.end - piece.begin));
+        file->read_at(piece.begin, bytes, stop);
+        return bytes;
+      }));
+    }
+  }
+
+  std::stop_source stop_;
+  mutable std::deque<ByteRange> pieces_;  // from the one that is read on
+  mutable std::deque<Coming> coming_;     // the first of them; last: a destructor waits
+};
+
 }  // namespace
 
 RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
@@ -127,17 +190,28 @@ RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
                 "remote_cache_bytes");
   }
   read_first_block();
-  if (options_.cache.empty() || size_ == 0) return;
-  if (validator_.empty()) {
-    throw Error(ErrorCode::unsupported,
-                "cannot keep " + name() +
-                    ": the server gives it neither an entity tag nor a time of modification, so a "
-                    "new version would not be noticed; leave out remote_cache",
-                "remote_cache");
-  }
+  if (size_ == 0) return;
+  if (!options_.index.empty()) open_index();
+  if (!options_.cache.empty()) open_cache();
+}
+
+ObjectVersion RemoteFile::object_version() const {
+  if (!validator_.empty()) return {name(), object_.place, validator_, size_};
+  throw Error(ErrorCode::unsupported,
+              "nothing of " + name() +
+                  " can be kept: the server gives it neither an entity tag nor a time of "
+                  "modification, so a new version would not be noticed; leave out remote_cache and "
+                  "remote_index",
+              "remote_cache", "remote_index");
+}
+
+void RemoteFile::open_index() { index_ = RemoteIndex::load(options_.index, object_version()); }
+
+void RemoteFile::open_cache() {
+  const ObjectVersion object = object_version();
   cache_ = std::make_unique<DiskCache>(
       options_.cache, options_.cache_bytes,
-      object_.place + "\n" + validator_ + "\n" + std::to_string(size_), size_);
+      object.place + "\n" + object.validator + "\n" + std::to_string(object.bytes), object.bytes);
 }
 
 HttpReply RemoteFile::ask(std::int64_t begin, std::span<std::byte> out,
@@ -223,11 +297,8 @@ ReadTime RemoteFile::read_at(std::int64_t offset, std::span<std::byte> out,
 
 void RemoteFile::read_pieces(std::int64_t offset, std::span<std::byte> out,
                              const std::stop_token& stop) const {
-  const std::int64_t end = offset + static_cast<std::int64_t>(out.size());
-  const std::int64_t align = block_bytes();
-  const std::int64_t first = offset / align * align;
-  const std::int64_t last = std::min((end + align - 1) / align * align, size_);
-  if (first == offset && last == end) {
+  const auto [first, last] = pieces_around(offset, out.size());
+  if (first == offset && last == offset + static_cast<std::int64_t>(out.size())) {
     fetch(offset, out, stop);
     return;
   }
@@ -237,12 +308,26 @@ void RemoteFile::read_pieces(std::int64_t offset, std::span<std::byte> out,
   std::memcpy(out.data(), pieces.data() + (offset - first), out.size());
 }
 
+ByteRange RemoteFile::pieces_around(std::int64_t offset, std::size_t bytes) const noexcept {
+  const std::int64_t align = block_bytes();
+  const std::int64_t end = offset + static_cast<std::int64_t>(bytes);
+  return {offset / align * align, std::min((end + align - 1) / align * align, size_)};
+}
+
 void RemoteFile::read_blocks(std::int64_t offset, std::span<std::byte> out,
                              const std::stop_token& stop) const {
   while (!out.empty()) {
     const std::int64_t number = offset / kBlockBytes;
     const std::int64_t begin = number * kBlockBytes;
+    const auto from = static_cast<std::size_t>(offset - begin);
+    const std::size_t bytes =
+        std::min(out.size(), static_cast<std::size_t>(std::min(kBlockBytes, size_ - begin)) - from);
     BlockCache::Block block = cache().find({number_, number});
+    if (!block && read_kept(offset, out.first(bytes))) {
+      offset += static_cast<std::int64_t>(bytes);
+      out = out.subspan(bytes);
+      continue;
+    }
     if (!block) {
       auto read = std::make_shared<std::vector<std::byte>>(
           static_cast<std::size_t>(std::min(kBlockBytes, size_ - begin)));
@@ -250,12 +335,48 @@ void RemoteFile::read_blocks(std::int64_t offset, std::span<std::byte> out,
       block = std::move(read);
       cache().add({number_, number}, block);
     }
-    const auto from = static_cast<std::size_t>(offset - begin);
-    const std::size_t bytes = std::min(out.size(), block->size() - from);
     std::memcpy(out.data(), block->data() + from, bytes);
     offset += static_cast<std::int64_t>(bytes);
     out = out.subspan(bytes);
   }
+}
+
+bool RemoteFile::read_kept(std::int64_t offset, std::span<std::byte> out) const {
+  if (distrusted()) return false;
+  if (index_ && index_->read(offset, out)) return true;
+  if (!cache_) return false;
+  const ByteRange pieces = pieces_around(offset, out.size());
+  std::vector<std::byte> kept(static_cast<std::size_t>(pieces.end - pieces.begin));
+  if (cache_->read(pieces.begin, kept) < kept.size()) return false;
+  std::memcpy(out.data(), kept.data() + (offset - pieces.begin), out.size());
+  return true;
+}
+
+bool RemoteFile::is_kept(const ByteRange& range) const noexcept {
+  if (distrusted()) return false;
+  if (index_ && index_->holds(range)) return true;
+  if (!cache_) return false;
+  const ByteRange pieces =
+      pieces_around(range.begin, static_cast<std::size_t>(range.end - range.begin));
+  return cache_->holds(pieces.begin, static_cast<std::size_t>(pieces.end - pieces.begin));
+}
+
+std::unique_ptr<const ByteSource> RemoteFile::prefetch(
+    std::span<const ByteRange> ranges) const noexcept try {
+  std::vector<ByteRange> wanted;
+  for (const ByteRange& range : ranges) {
+    if (range.end > size_ || is_kept(range)) continue;
+    if (!wanted.empty() && range.begin - wanted.back().end <= kNear) {
+      wanted.back().end = std::max(wanted.back().end, range.end);
+    } else {
+      wanted.push_back(range);
+    }
+  }
+  auto source = weak_from_this().lock();
+  if (wanted.empty() || !source) return nullptr;
+  return std::make_unique<const Gathered>(std::move(source), wanted);
+} catch (const std::exception&) {
+  return nullptr;  // who needs the bytes reads them
 }
 
 void RemoteFile::fetch(std::int64_t offset, std::span<std::byte> out,

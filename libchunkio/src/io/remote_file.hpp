@@ -2,13 +2,14 @@
 ///
 /// Its bytes come by HTTP ranges. A request that fails is tried again, and goes on behind the bytes
 /// that came. What is small is read through blocks that are kept, since metadata is read a few
-/// bytes at a time. BlocksAhead keeps many requests under way. A DiskCache keeps what came, if one
-/// is asked for.
+/// bytes at a time. BlocksAhead keeps many requests under way. A RemoteIndex has what opening the
+/// file reads, and a DiskCache keeps what came, if they are asked for.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -20,10 +21,11 @@
 #include "io/disk_cache.hpp"
 #include "io/http_client.hpp"
 #include "io/object_address.hpp"
+#include "io/remote_index.hpp"
 
 namespace chunkio::io {
 
-class RemoteFile final : public ByteSource {
+class RemoteFile final : public ByteSource, public std::enable_shared_from_this<RemoteFile> {
  public:
   /// Bytes of a request where many are wanted: at 90 MB/s a connection, as long as the wait for the
   /// first byte is, some 20 ms.
@@ -42,6 +44,10 @@ class RemoteFile final : public ByteSource {
   ///         (it is another object by now), cancelled.
   ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
                    const std::stop_token& stop) const override;
+  /// For what describes a file, and is spread over it: ranges that lie near each other come in one
+  /// request, a few at the same time. Rows of a loader have a BlocksAhead of their own.
+  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
+      std::span<const ByteRange> ranges) const noexcept override;
   [[nodiscard]] std::int64_t request_bytes() const noexcept override { return kRequestBytes; }
   /// Whole pieces can be kept.
   [[nodiscard]] std::int64_t block_bytes() const noexcept override {
@@ -55,6 +61,8 @@ class RemoteFile final : public ByteSource {
 
   /// That may be under way at the same time.
   [[nodiscard]] std::int64_t num_requests() const noexcept { return options_.requests; }
+  /// What an index is an index of. \throws Error unsupported if it cannot be told.
+  [[nodiscard]] ObjectVersion object_version() const;
 
  private:
   friend class Distrust;
@@ -62,8 +70,15 @@ class RemoteFile final : public ByteSource {
   [[nodiscard]] HttpReply ask(std::int64_t begin, std::span<std::byte> out,
                               const std::stop_token& stop) const;
   void read_first_block();
+  void open_index();
+  void open_cache();
   void read_blocks(std::int64_t offset, std::span<std::byte> out,
                    const std::stop_token& stop) const;
+  /// \returns false unless all of them are kept in an index or on the disk.
+  [[nodiscard]] bool read_kept(std::int64_t offset, std::span<std::byte> out) const;
+  [[nodiscard]] bool is_kept(const ByteRange& range) const noexcept;
+  /// The whole pieces that hold these bytes.
+  [[nodiscard]] ByteRange pieces_around(std::int64_t offset, std::size_t bytes) const noexcept;
   /// Through whole pieces, where these are kept.
   void read_pieces(std::int64_t offset, std::span<std::byte> out,
                    const std::stop_token& stop) const;
@@ -79,6 +94,7 @@ class RemoteFile final : public ByteSource {
   std::uint64_t number_;  // among all remote files of the process
   std::int64_t size_ = 0;
   std::string validator_;
+  std::optional<RemoteIndex> index_;
   std::unique_ptr<DiskCache> cache_;  // or none
   mutable std::atomic<bool> changed_ = false;
   mutable std::atomic<int> distrusted_ = 0;  // how many say so

@@ -26,26 +26,27 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A file in memory.
-class InMemory final : public ByteSource {
+/// A file in memory, of which nothing is read that is not there.
+class InMemory final : public test::MemorySource {
  public:
-  explicit InMemory(const Bytes& bytes) : bytes_(bytes) {}
-  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
-  [[nodiscard]] std::int64_t size() const noexcept override { return std::ssize(bytes_); }
-  [[nodiscard]] std::uint64_t version() const override { return 0; }
-  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
-                   const std::stop_token& /*stop*/) const override {
-    EXPECT_GE(offset, 0);
-    EXPECT_LE(offset + std::ssize(out), size());
-    ++reads;
-    std::memcpy(out.data(), bytes_.data() + offset, out.size());
-    return {};
-  }
-  mutable std::int64_t reads = 0;
+  explicit InMemory(const Bytes& bytes) : MemorySource(std::as_bytes(std::span(bytes))) {}
 
- private:
-  const Bytes& bytes_;
-  std::string name_ = "memory";
+  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
+                   const std::stop_token& stop) const override {
+    ++reads;
+    return MemorySource::read_at(offset, out, stop);
+  }
+  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
+      std::span<const ByteRange> ranges) const noexcept override {
+    EXPECT_TRUE(
+        std::is_sorted(ranges.begin(), ranges.end(),
+                       [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; }));
+    ++prefetches;
+    return nullptr;
+  }
+
+  mutable std::int64_t reads = 0;
+  mutable std::int64_t prefetches = 0;
 };
 
 /// What is known of the images of a file before their tree is read.
@@ -161,6 +162,16 @@ TEST(ChunkTree, ChunksOfAnotherShapeAreNotBelieved) {
   EXPECT_FALSE(find_chunk_tree(source, elsewhere, images.chunk, images.node_entries));
   elsewhere.address = ~std::uint64_t{0};
   EXPECT_FALSE(find_chunk_tree(source, elsewhere, images.chunk, images.node_entries));
+}
+
+/// In random order they were written, so that neighbours in the tree lie anywhere.
+TEST(ChunkTree, NodesOfALevelAreAskedForTogetherAsTheyLieInTheFile) {
+  const test::ScratchFolder folder;
+  const Images images(test::h5py_file(folder, "scattered"));
+  const InMemory source(images.bytes);
+  std::vector<TreeEntry> entries;
+  EXPECT_EQ(images.list(source, *images.tree(source), entries), "");
+  EXPECT_EQ(source.prefetches, 1) << "the root comes alone, and then all leaves";
 }
 
 /// Only the number of chunks can be large, and it is that of the dataset.

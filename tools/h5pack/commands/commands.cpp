@@ -30,6 +30,7 @@ Program::Program()
   add_repack_command(app_, global_, action_);
   add_append_command(app_, global_, action_);
   add_link_command(app_, global_, action_);
+  add_index_command(app_, global_, action_);
 }
 
 std::vector<std::pair<std::string, std::string>> exit_codes() {

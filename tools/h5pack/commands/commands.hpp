@@ -37,6 +37,7 @@ void add_pack_commands(CLI::App& app, const cli::GlobalOptions& global, cli::Act
 void add_csr_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);
 void add_info_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);
 void add_tune_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);
+void add_index_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);
 void add_link_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);
 void add_doctor_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);
 void add_stream_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Two epochs of one loader from a web server that is an object store, too; for bench/remote_loaders.py.
+
+    remote_epochs.py LOADER FILE --dir DIR --server URL --kept FOLDER [--workers N] [--check]
+
+DIR, where each loader finds its own format of FILE, is served as URL/NAME-OF-DIR. FOLDER is empty, and where those
+loaders that download put what they read. One JSON line comes for each epoch; its clock runs from before the loader is
+made, and for the second epoch from the end of the first. With --check, batches are compared instead.
+"""
+
+import functools
+import json
+import os
+import pathlib
+import time
+
+import rounds
+import stacking
+
+
+def arrays(batch):
+    images, labels = batch
+    return images, labels
+
+
+def chunkio_loader(options, url, kept=""):
+    import chunkio
+    import chunkio_loader as peer
+    dataset = chunkio.Dataset(f"{url}/{peer.NAME}", remote_cache=kept)
+    return chunkio.Loader(dataset, batch_size=options.batch, num_threads=options.threads, seed=7), peer.arrays
+
+
+def chunkio_kept(options, url):
+    return chunkio_loader(options, url, options.kept)
+
+
+def mosaicml(options, url):
+    import streaming
+    streaming.base.util.clean_stale_shared_memory()
+    dataset = streaming.StreamingDataset(remote=url, local=options.kept, shuffle=True, batch_size=options.batch)
+    return streaming.StreamingDataLoader(dataset, batch_size=options.batch, collate_fn=options.collate,
+                                         num_workers=options.workers, persistent_workers=options.workers > 0), arrays
+
+
+def litdata_loader(options, url):
+    import litdata
+    from litdata.streaming.cache import Dir
+    dataset = litdata.StreamingDataset(Dir(path=options.kept, url=url), shuffle=True, drop_last=False)
+    return litdata.StreamingDataLoader(dataset, batch_size=options.batch, collate_fn=options.collate,
+                                       num_workers=options.workers, persistent_workers=options.workers > 0), arrays
+
+
+def webdataset_loader(options, url):
+    import webdataset
+    import webdataset_tar as peer
+    count = len(list((pathlib.Path(options.dir) / folder_of(options)).glob("*.tar")))
+    dataset = (webdataset.WebDataset([f"{url}/{shard:06}.tar" for shard in range(count)], shardshuffle=count,
+                                     detshuffle=True, seed=7, empty_check=False)
+               .shuffle(peer.SHUFFLE_BUFFER, initial=peer.SHUFFLE_BUFFER)
+               .batched(options.batch, partial=True, collation_fn=functools.partial(peer.collate, shape=options.shape)))
+    return webdataset.WebLoader(dataset, batch_size=None, num_workers=options.workers,
+                                persistent_workers=options.workers > 0), arrays
+
+
+def writer(name):
+    """The function of a peer that writes its format."""
+    module, function = {"chunkio": ("chunkio_loader", "write_file"), "mosaicml": ("mosaicml_streaming", "write_shards"),
+                        "litdata": ("litdata_chunks", "write_chunks"), "webdataset": ("webdataset_tar", "write_shards")}[name]
+    return getattr(__import__(module), function)
+
+
+# How each is made, the suffix of its format, and the kind of address that it takes.
+LOADERS = {"chunkio": (chunkio_loader, ".chunkio", "http"), "chunkio-kept": (chunkio_kept, ".chunkio", "http"),
+           "mosaicml": (mosaicml, ".mds", "s3"), "litdata": (litdata_loader, ".litdata", "s3"),
+           "webdataset": (webdataset_loader, ".tars", "http")}
+
+
+def folder_of(options):
+    return os.path.basename(options.file) + LOADERS[options.loader][1]
+
+
+def main():
+    parser = rounds.make_parser(__doc__)
+    parser.add_argument("loader", choices=LOADERS)
+    rounds.add_options(parser)
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--kept", required=True)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="write the loader's format, and do nothing else")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    options.cold = False  # for packed()
+    options.shape = rounds.image_shape(options.file)
+    options.collate = functools.partial(stacking.stack_samples, shape=options.shape)
+    make, suffix, scheme = LOADERS[options.loader]
+    if options.write:
+        rounds.packed(options, suffix, functools.partial(writer(options.loader.partition("-")[0]), options))
+        return
+    bucket = os.path.basename(os.path.abspath(options.dir))
+    os.environ |= {"S3_ENDPOINT_URL": options.server, "AWS_ENDPOINT_URL_S3": options.server, "AWS_REGION": "us-east-1",
+                   "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
+    root = f"s3://{bucket}" if scheme == "s3" else f"{options.server}/{bucket}"
+    start = time.perf_counter()
+    loader, deliver = make(options, f"{root}/{folder_of(options)}")
+    if options.check:
+        rounds.check_epoch(map(deliver, loader), rounds.load_reference(options.file), options.loader)
+        return
+    for _ in range(2):
+        images, first = 0, None
+        for _, labels in map(deliver, loader):
+            first = first or time.perf_counter() - start
+            images += len(labels)
+        end = time.perf_counter()
+        print(json.dumps({"images": images, "seconds": end - start, "first_batch_seconds": first}), flush=True)
+        input()  # the caller has counted requests
+        start = time.perf_counter()
+    os._exit(0)  # without waiting for threads of the libraries
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <chunkio/dataset_writer.hpp>
+#include <chunkio/error.hpp>
+
+#include "base/positional_io.hpp"
+#include "base/shard_names.hpp"
+#include "io/object_address.hpp"
+#include "io/remote_file.hpp"
+#include "io/remote_index.hpp"
+#include "write/partial_file.hpp"
+
+namespace chunkio {
+namespace {
+
+std::vector<std::string> files_named(const std::string& path) {
+  const auto pattern = base::ShardPattern::parse(path);
+  if (!pattern) return {path};
+  std::vector<std::string> files;
+  for (std::int64_t i = 0; i < pattern->count; ++i) files.push_back(pattern->file(i));
+  return files;
+}
+
+/// Where the chunks of an array lie is read with the first of its rows.
+void read_first_row(const Dataset& dataset) {
+  const DatasetInfo& info = dataset.info();
+  if (dataset.size() == 0) return;
+  std::vector<FieldInfo> arrays = info.fields;
+  if (info.sparse) {
+    (void)dataset.read_sparse(0, 1);
+  } else if (info.encoded) {
+    (void)dataset.read_encoded(0);
+  } else {
+    arrays.push_back(info.leading);
+  }
+  for (const FieldInfo& array : arrays) {
+    std::vector<std::byte> row(Dataset::row_bytes(array));
+    dataset.read_field(array.name, 0, 1, row);
+  }
+}
+
+}  // namespace
+
+std::int64_t save_remote_index(const std::string& path, const std::string& output,
+                               const OpenOptions& options, bool overwrite) {
+  if (!io::is_remote(path)) {
+    throw Error(ErrorCode::invalid_argument,
+                path + " is a local file, and opens without an index; name https:// or s3://");
+  }
+  write::check_target(output, overwrite);
+  OpenOptions open = options;
+  open.remote.index.clear();
+  std::vector<io::IndexedObject> objects;
+  for (auto& file : io::open_sources(files_named(path), open.remote)) {
+    io::ObjectVersion version = io::as_remote_file(*file)->object_version();
+    const auto recording = std::make_shared<const io::RecordingSource>(std::move(file));
+    read_first_row(Dataset::open(recording, open));
+    objects.push_back({std::move(version), recording->parts()});
+  }
+  const std::vector<std::byte> bytes = io::encode_index(std::move(objects));
+  auto file = write::PartialFile::begin(output, {.overwrite = overwrite});
+  base::write_at(file.fd(), 0, bytes, file.path());
+  file.sync();
+  file.publish(output, overwrite);
+  write::sync_folder(write::folder_of(output));
+  return std::ssize(bytes);
+}
+
+}  // namespace chunkio
