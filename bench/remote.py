@@ -88,11 +88,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.flush()
         if self.command == "HEAD":
             return None
-        with open(path, "rb") as file:
-            while begin <= last:
-                piece = min(server.PIECE, last - begin + 1)
-                server.take_turn(piece)
-                begin += os.sendfile(self.connection.fileno(), file.fileno(), begin, piece)
+        try:
+            with open(path, "rb") as file:
+                while begin <= last:
+                    piece = min(server.PIECE, last - begin + 1)
+                    server.take_turn(piece)
+                    begin += os.sendfile(self.connection.fileno(), file.fileno(), begin, piece)
+        except ConnectionError:  # who asked has gone
+            self.close_connection = True
         return None
 
 

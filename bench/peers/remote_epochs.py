@@ -44,7 +44,10 @@ def mosaicml(options, url):
 
 def litdata_loader(options, url):
     import litdata
+    import litdata.streaming.downloader
     from litdata.streaming.cache import Dir
+    # Its client takes https:// only, unless it is told otherwise.
+    litdata.streaming.downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True
     dataset = litdata.StreamingDataset(Dir(path=options.kept, url=url), shuffle=True, drop_last=False)
     return litdata.StreamingDataLoader(dataset, batch_size=options.batch, collate_fn=options.collate,
                                        num_workers=options.workers, persistent_workers=options.workers > 0), arrays
