@@ -4,11 +4,13 @@
     remote_epochs.py LOADER FILE --dir DIR --server URL --kept FOLDER [--workers N] [--check]
 
 DIR, where each loader finds its own format of FILE, is served as URL/NAME-OF-DIR. FOLDER is empty, and where those
-loaders that download put what they read. One JSON line comes for each epoch; its clock runs from before the loader is
-made, and for the second epoch from the end of the first. With --check, batches are compared instead.
+loaders that download put what they read. Each epoch is one JSON line, behind which comes a line on standard input. The
+clock runs from before the loader is made, but behind the import of its package; for the second epoch from that line on.
+With --check, batches are compared instead.
 """
 
 import functools
+import importlib
 import json
 import os
 import pathlib
@@ -78,6 +80,10 @@ LOADERS = {"chunkio": (chunkio_loader, ".chunkio", "http"), "chunkio-kept": (chu
            "webdataset": (webdataset_loader, ".tars", "http")}
 
 
+PACKAGES = {"chunkio": "chunkio", "chunkio-kept": "chunkio", "mosaicml": "streaming", "litdata": "litdata",
+            "webdataset": "webdataset"}
+
+
 def folder_of(options):
     return os.path.basename(options.file) + LOADERS[options.loader][1]
 
@@ -103,11 +109,12 @@ def main():
     os.environ |= {"S3_ENDPOINT_URL": options.server, "AWS_ENDPOINT_URL_S3": options.server, "AWS_REGION": "us-east-1",
                    "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
     root = f"s3://{bucket}" if scheme == "s3" else f"{options.server}/{bucket}"
+    importlib.import_module(PACKAGES[options.loader])
     start = time.perf_counter()
     loader, deliver = make(options, f"{root}/{folder_of(options)}")
     if options.check:
         rounds.check_epoch(map(deliver, loader), rounds.load_reference(options.file), options.loader)
-        return
+        rounds.leave()
     for _ in range(2):
         images, first = 0, None
         for _, labels in map(deliver, loader):
@@ -117,7 +124,7 @@ def main():
         print(json.dumps({"images": images, "seconds": end - start, "first_batch_seconds": first}), flush=True)
         input()  # the caller has counted requests
         start = time.perf_counter()
-    os._exit(0)  # without waiting for threads of the libraries
+    rounds.leave()
 
 
 if __name__ == "__main__":

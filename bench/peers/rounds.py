@@ -183,8 +183,12 @@ def serve(peer, versions, settings, best, rates, run_epoch, options):
         for _ in sys.stdin:
             images, seconds = timed(run_epoch, cold_files)
             say({"images": images, "seconds": seconds})
+    leave()
+
+
+def leave():
+    """Ends the program without waiting for the threads of the libraries, some of which never end."""
     sys.stdout.flush()
-    # Without waiting for the threads of the libraries, some of which never end.
     for process in multiprocessing.active_children():
         process.kill()
     os._exit(0)

@@ -1,10 +1,12 @@
 /// Runs a target on the inputs of some folders, and on as many changes of them as it is told.
 ///
-///     NAME_fuzz RUNS FOLDER...
+///     NAME_fuzz RUNS SEEDS [FOLDER...]
+///
+/// Inputs of the folder SEEDS must be accepted: changes of others would mostly test how they begin.
 ///
 /// The input that is under way lies in NAME_fuzz.input in the working folder, so that what ends the
-/// program is there afterwards: `NAME_fuzz 0 FOLDER` runs it again. CHUNKIO_TEST_SEED repeats the
-/// changes.
+/// program is there afterwards: in a folder, `NAME_fuzz 0 FOLDER` runs it again. CHUNKIO_TEST_SEED
+/// repeats the changes.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,19 +37,15 @@ Input read_file(const std::filesystem::path& path) {
           bytes.begin() + static_cast<std::ptrdiff_t>(std::min(kMaxInput, text.size()))};
 }
 
-/// Of all folders that are there, by name.
-std::vector<Input> read_folders(std::span<char* const> folders) {
+/// Of a folder that may be there, by name.
+std::vector<std::filesystem::path> files_in(const char* folder) {
   std::vector<std::filesystem::path> paths;
-  for (const char* const folder : folders) {
-    if (!std::filesystem::is_directory(folder)) continue;
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (entry.is_regular_file()) paths.push_back(entry.path());
-    }
+  if (!std::filesystem::is_directory(folder)) return paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_regular_file()) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  std::vector<Input> inputs;
-  for (const auto& path : paths) inputs.push_back(read_file(path));
-  return inputs;
+  return paths;
 }
 
 /// The input that is under way, in a file that outlives the process.
@@ -66,12 +64,12 @@ class LastInput {
   LastInput(const LastInput&) = delete;
   LastInput& operator=(const LastInput&) = delete;
 
-  void run(std::span<const std::byte> input) const {
-    if (bytes_ != nullptr && !input.empty()) {
+  bool run(std::span<const std::byte> input) const {
+    if (bytes_ != nullptr) {
       if (::ftruncate(file_, static_cast<off_t>(input.size())) != 0) std::abort();
-      std::memcpy(bytes_, input.data(), input.size());
+      std::copy(input.begin(), input.end(), bytes_);
     }
-    fuzz::run(input);
+    return fuzz::run(input);
   }
 
  private:
@@ -80,13 +78,20 @@ class LastInput {
 };
 
 int run_all(const std::string& name, long runs, std::span<char* const> folders) {
-  const std::vector<Input> seeds = read_folders(folders);
+  const LastInput last(name + ".input");
+  std::vector<Input> seeds;
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    for (const auto& path : files_in(folders[i])) {
+      seeds.push_back(read_file(path));
+      if (last.run(seeds.back()) || i > 0) continue;
+      std::fprintf(stderr, "%s is not accepted\n", path.c_str());
+      return 1;
+    }
+  }
   if (seeds.empty()) {
     std::fprintf(stderr, "no inputs to begin with\n");
     return 2;
   }
-  const LastInput last(name + ".input");
-  for (const Input& seed : seeds) last.run(seed);
   const char* const given = std::getenv("CHUNKIO_TEST_SEED");
   const std::uint64_t first =
       given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
@@ -118,7 +123,7 @@ int run_all(const std::string& name, long runs, std::span<char* const> folders) 
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s RUNS FOLDER...\n", argv[0]);
+    std::fprintf(stderr, "usage: %s RUNS SEEDS [FOLDER...]\n", argv[0]);
     return 2;
   }
   const std::string name = std::filesystem::path(argv[0]).filename().string();

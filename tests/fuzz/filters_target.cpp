@@ -32,7 +32,7 @@ std::vector<std::vector<FilterStep>> pipelines() {
 
 }  // namespace
 
-void run(std::span<const std::byte> input) {
+bool run(std::span<const std::byte> input) {
   static const std::vector<std::vector<FilterStep>> kPipelines = pipelines();
   InputReader reader(input);
   const auto& filters = kPipelines[reader.take<std::uint8_t>() % kPipelines.size()];
@@ -44,7 +44,9 @@ void run(std::span<const std::byte> input) {
   const std::vector<std::byte> stored(reader.rest().begin(), reader.rest().end());
   try {
     (void)decoder.decode(stored, mask, home, other);
+    return true;
   } catch (const h5::DamagedChunkError&) {
+    return false;
   }
 }
 

@@ -12,7 +12,8 @@ inline constexpr std::size_t kMaxInput = std::size_t{1} << 16;
 
 /// Gives them to what is tested, and catches the errors that it may throw. Whatever else happens is
 /// a finding.
-void run(std::span<const std::byte> input);
+/// \returns whether they were accepted, as an input must be that changes begin with.
+bool run(std::span<const std::byte> input);
 
 /// Changes an input of `size` bytes in `buffer`, which may grow to all of it: numbers become others
 /// that matter to readers of lengths and addresses, runs of bytes move, the end is cut.

@@ -8,7 +8,7 @@
 
 namespace chunkio::fuzz {
 
-void run(std::span<const std::byte> input) {
+bool run(std::span<const std::byte> input) {
   InputReader reader(input);
   const auto how = reader.take<std::uint8_t>();
   DecodeOptions options{.height = 24, .width = 20};
@@ -24,9 +24,11 @@ void run(std::span<const std::byte> input) {
     decoder.open(file, orientation, image::SampleDraw{.key = {1, 2}, .sample_id = how});
     const auto stored = decoder.stored();
     // A file of 64 KiB may say that it has 4 gigapixels. Those are refused when they are packed.
-    if (std::int64_t{stored.height} * stored.width > 4'000'000) return;
+    if (std::int64_t{stored.height} * stored.width > 4'000'000) return false;
     decoder.decode(sample);
+    return true;
   } catch (const Error&) {
+    return false;
   }
 }
 

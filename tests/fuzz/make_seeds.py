@@ -21,6 +21,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "scripts"))
 import make_foreign_file as foreign  # noqa: E402
 
 MAX_INPUT = 1 << 16
+# XXH3 of nothing, and of https://host/a.h5.
+EMPTY_DIGEST, PLACE_DIGEST = "2d06800538d394c2", "8258cc19b936b248b07c8c71a7d71b90"
 
 
 def file_of(write):
@@ -37,15 +39,15 @@ def written(libver=None, **arrays):
 
 
 def small_images(**options):
-    return {"data": np.arange(30 * 4 * 4 * 3, dtype=np.uint8).reshape(30, 4, 4, 3), **options}
+    return {"data": np.arange(30 * 6 * 5 * 3).astype(np.uint8).reshape(30, 6, 5, 3), **options}
 
 
 def opened():
-    yield "chunked", written(images=small_images(chunks=(3, 4, 4, 3)), labels={"data": np.arange(30)})
-    yield "latest", written("latest", images=small_images(chunks=(3, 4, 4, 3)), labels={"data": np.arange(30)})
+    yield "chunked", written(images=small_images(chunks=(3, 6, 5, 3)), labels={"data": np.arange(30)})
+    yield "latest", written("latest", images=small_images(chunks=(3, 6, 5, 3)), labels={"data": np.arange(30)})
     yield "contiguous", written(images=small_images(), weights={"data": np.ones(30, np.float32)})
-    yield "filtered", written(images=small_images(chunks=(5, 4, 4, 3), compression="gzip", shuffle=True, fletcher32=True))
-    yield "lzf", written(images=small_images(chunks=(5, 4, 4, 3), compression="lzf"))
+    yield "filtered", written(images=small_images(chunks=(5, 6, 5, 3), compression="gzip", shuffle=True, fletcher32=True))
+    yield "lzf", written(images=small_images(chunks=(5, 6, 5, 3), compression="lzf"))
     yield "cut", written(images=small_images(chunks=(4, 3, 4, 2)))
     for case in ("btree1", "masked_chunks", "unallocated_chunks", "extensible_array", "btree2"):
         yield case, file_of(foreign.CASES[case])
@@ -64,7 +66,7 @@ def trees():
 
 
 def streams():
-    raw = np.random.default_rng(0).integers(0, 4, 600, np.uint8)
+    raw = np.repeat(np.random.default_rng(0).integers(0, 4, 60, np.uint8), 10)
     size = struct.pack("<HB", len(raw) - 1, 0)
     yield "deflate", b"\0" + size + zlib.compress(raw.tobytes())
     for pipeline, name, options in ((1, "lzf", {"compression": "lzf"}), (2, "blosc", {"compression": 32001}),
@@ -104,18 +106,21 @@ def images():
 
 
 def records():
-    state = {"chunkio_state": 1, "order_version": 1, "epoch": 3, "step": 5, "seed": 7, "samples": 100, "group_samples": 10,
+    state = {"chunkio_state": 1, "epoch": 3, "step": 5, "seed": 7, "samples": 100, "group_samples": 10,
              "window_groups": 2, "lanes": 4, "global_batch": 32, "order": "chunk_shuffled", "uneven": "pad", "drop_last": False,
              "selection": "all", "fingerprint": "0123456789abcdef"}
     yield "state", b"\0" + json.dumps(state).encode()
     yield "description", b"\1" + b'{"identity":{"seed":"8"},"specification":{"samples":"3"}}'
     body = struct.pack("<5q", 4096, 3000, 3, 13096, 1) + b'{"seed":7}'
-    yield "journal", b"\2" + b"chunkioJ" + struct.pack("<IQ", 2, len(body)) + body + bytes(8)
+    record = struct.pack("<IQ", 1, 24 + 9) + struct.pack("<qqQ", 1, 3, 5) + b"some note"
+    # The program puts digests right, and the length of what is last.
+    yield "journal", b"\2" + b"chunkioJ" + struct.pack("<IQ", 2, len(body)) + body + bytes(8) + record + bytes(8)
     rows = 3
     note = struct.pack("<3q6i3B3Q", 10, 20, 30, 4, 4, 5, 5, 6, 6, 1, 2, 3, 7, 8, 9)
     yield "record", b"\3" + struct.pack("<qqQ", 0, rows, 5) + note
-    yield "index", (b"\4" + b'{"chunkio_index":1,"objects":[{"bytes":1000000,"digest":"0","part_bytes":20,'
-                    b'"place":"0","version":"1"}]}\n' + bytes(20))
+    line = {"bytes": 1000000, "digest": EMPTY_DIGEST, "part_bytes": 0, "parts_at": 300, "place": PLACE_DIGEST, "version": "1"}
+    head = '{"chunkio_index":1,"head_bytes":300}\n' + json.dumps(line, separators=(",", ":")) + "\n"
+    yield "index", b"\4" + head.ljust(300).encode()
     yield "parts", b"\5" + struct.pack("<qq5sqq4s", 100, 5, b"abcde", 7770, 4, b"wxyz")
 
 

@@ -35,12 +35,14 @@ void read_some(const Dataset& dataset) {
 
 }  // namespace
 
-void run(std::span<const std::byte> input) {
+bool run(std::span<const std::byte> input) {
   try {
     const Dataset dataset = Dataset::open(std::make_shared<const test::MemorySource>(input));
     (void)inspect(dataset);
     read_some(dataset);
+    return true;
   } catch (const Error&) {
+    return false;
   }
 }
 

@@ -2,8 +2,9 @@
 /// the text or the records. Digests are made to match, so that what is behind them is reached.
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
-#include <filesystem>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@
 
 namespace chunkio::fuzz {
 namespace {
+
+const io::ObjectVersion kObject{"https://host/a.h5", "https://host/a.h5", "1", 1'000'000};
 
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -48,14 +51,40 @@ void read_descriptions(std::span<const std::byte> bytes) {
   (void)write::first_difference(text_of(bytes), kNow);
 }
 
+void put_number(std::span<std::byte> bytes, std::uint64_t number) {
+  std::memcpy(bytes.data(), &number, sizeof number);
+}
+
+/// The digests of the header, and of the record behind it, are put right: what they cover is where
+/// it is changed.
 void read_journal(std::span<const std::byte> bytes) {
-  write_scratch(bytes);
-  if (auto journal = write::Journal::take_up(scratch_file())) {
-    for (const write::ChunkRecord& record : journal->take_chunks()) {
-      (void)write::from_record(record);
+  std::vector<std::byte> file(bytes.begin(), bytes.end());
+  constexpr std::size_t kStart = 20;  // magic, version, size of the body
+  if (file.size() >= kStart + 8) {
+    InputReader size(std::span<const std::byte>(file).subspan(12, 8));
+    const std::size_t end = kStart + size.take<std::uint64_t>() % (file.size() - kStart - 7);
+    put_number(std::span(file).subspan(12), end - kStart);
+    const std::uint64_t header = base::digest(std::span<const std::byte>(file).first(end));
+    put_number(std::span(file).subspan(end), header);
+    const std::size_t record = end + 8;
+    constexpr std::size_t kRecordStart = 12;  // kind, size of the body
+    if (file.size() >= record + kRecordStart + 8) {
+      const std::uint64_t body = file.size() - record - kRecordStart - 8;
+      put_number(std::span(file).subspan(record + 4), body);
+      base::RunningDigest digest;
+      digest.add(std::as_bytes(std::span(&header, 1)));
+      digest.add(std::as_bytes(std::span(&record, 1)));
+      digest.add(std::span<const std::byte>(file).subspan(record, kRecordStart + body));
+      put_number(std::span(file).last(8), digest.value());
     }
-    journal->forget_saved();
   }
+  write_scratch(file);
+  auto journal = write::Journal::take_up(scratch_file());
+  if (!journal) throw Error(ErrorCode::corrupt_data, "no journal");
+  for (const write::ChunkRecord& record : journal->take_chunks()) {
+    (void)write::from_record(record);
+  }
+  journal->forget_saved();
 }
 
 /// A journal of one record, which has any note.
@@ -79,45 +108,35 @@ void read_record(std::span<const std::byte> bytes) {
 
 void read_index(std::span<const std::byte> bytes) {
   write_scratch(bytes);
-  const io::ObjectVersion object{"https://host/a.h5", "https://host/a.h5", "\"1\"", 1'000'000};
-  const io::RemoteIndex index = io::RemoteIndex::load(scratch_file(), object);
+  const io::RemoteIndex index = io::RemoteIndex::load(scratch_file(), kObject);
   std::vector<std::byte> out(100);
-  for (std::int64_t begin = 0; begin < object.bytes; begin += 7777) (void)index.read(begin, out);
+  for (std::int64_t begin = 0; begin < kObject.bytes; begin += 777) (void)index.read(begin, out);
 }
 
-/// The parts of an index, whose head has their digest.
+/// The parts of an index file, the head of which is right.
 void read_parts(std::span<const std::byte> bytes) {
-  const std::string head =
-      "{\"chunkio_index\":1,\"objects\":[{\"bytes\":1000000,\"digest\":\"" +
-      base::digest_text(base::digest(bytes)) + "\",\"part_bytes\":" + std::to_string(bytes.size()) +
-      ",\"place\":\"" + io::place_digest("https://host/a.h5") + "\",\"version\":\"\\\"1\\\"\"}]}\n";
-  const auto raw = std::as_bytes(std::span(head));
-  std::vector<std::byte> file(raw.begin(), raw.end());
-  file.insert(file.end(), bytes.begin(), bytes.end());
-  read_index(file);
+  const std::string line =
+      "{\"bytes\":1000000,\"digest\":\"" + base::digest_text(base::digest(bytes)) +
+      "\",\"part_bytes\":" + std::to_string(bytes.size()) + ",\"parts_at\":300,\"place\":\"" +
+      io::place_digest(kObject.place) + "\",\"version\":\"1\"}\n";
+  std::string head = "{\"chunkio_index\":1,\"head_bytes\":300}\n" + line;
+  head.resize(300, ' ');
+  head += text_of(bytes);
+  read_index(std::as_bytes(std::span(head)));
 }
 
 }  // namespace
 
-void run(std::span<const std::byte> input) {
+bool run(std::span<const std::byte> input) {
+  constexpr std::array kReaders = {read_states, read_descriptions, read_journal,
+                                   read_record, read_index,        read_parts};
   InputReader reader(input);
   const auto kind = reader.take<std::uint8_t>();
   try {
-    switch (kind % 6) {
-      case 0:
-        return read_states(reader.rest());
-      case 1:
-        return read_descriptions(reader.rest());
-      case 2:
-        return read_journal(reader.rest());
-      case 3:
-        return read_record(reader.rest());
-      case 4:
-        return read_index(reader.rest());
-      default:
-        return read_parts(reader.rest());
-    }
+    kReaders[kind % kReaders.size()](reader.rest());
+    return true;
   } catch (const Error&) {
+    return false;
   }
 }
 

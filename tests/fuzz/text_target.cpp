@@ -31,7 +31,7 @@ void read_matrix(std::span<const std::byte> bytes, bool transpose) {
 
 }  // namespace
 
-void run(std::span<const std::byte> input) {
+bool run(std::span<const std::byte> input) {
   InputReader reader(input);
   const auto kind = reader.take<std::uint8_t>();
   try {
@@ -40,7 +40,9 @@ void run(std::span<const std::byte> input) {
     } else {
       read_matrix(reader.rest(), kind % 3 == 1);
     }
+    return true;
   } catch (const Error&) {
+    return false;
   }
 }
 

@@ -2,6 +2,8 @@
 /// entries of a node (1 byte), the shape and the chunk of a dataset of four axes (2 bytes each),
 /// and the file.
 #include <cstdlib>
+#include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <chunkio/error.hpp>
@@ -12,7 +14,7 @@
 
 namespace chunkio::fuzz {
 
-void run(std::span<const std::byte> input) {
+bool run(std::span<const std::byte> input) {
   InputReader reader(input);
   const h5::ObjectHeader header{.address = reader.take<std::uint64_t>()};
   const std::uint32_t entries = 2 * (reader.take<std::uint8_t>() % 64U + 1);
@@ -23,12 +25,13 @@ void run(std::span<const std::byte> input) {
   const Shape whole(std::span<const std::int64_t>{shape}),
       part(std::span<const std::int64_t>{chunk});
   const auto tree = h5::find_chunk_tree(bytes, header, part, entries);
-  if (!tree) return;
-  std::int64_t last = -1;
-  (void)h5::list_chunks(bytes, *tree, whole, part, [&](const h5::TreeEntry& entry) {
-    if (entry.number <= last) std::abort();
-    last = entry.number;
-  });
+  if (!tree) return false;
+  std::unordered_set<std::int64_t> listed;
+  const std::string damage =
+      h5::list_chunks(bytes, *tree, whole, part, [&](const h5::TreeEntry& entry) {
+        if (!listed.insert(entry.number).second) std::abort();
+      });
+  return damage.empty() && !listed.empty();
 }
 
 }  // namespace chunkio::fuzz

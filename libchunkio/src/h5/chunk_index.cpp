@@ -460,17 +460,17 @@ ChunkEntry ChunkIndex::find_once(std::span<const std::int64_t> coord) const {
   return entry;
 }
 
-std::optional<std::int64_t> ChunkIndex::listed_bytes() const {
+std::optional<ChunkIndex::Listed> ChunkIndex::list() const {
   if (!impl_->lists()) return std::nullopt;
   const auto guard = Library::lock();
   const std::lock_guard lock(impl_->mutex);
   impl_->list();
-  std::int64_t bytes = 0;
+  Listed listed{.damage = impl_->damage};
   for (std::int64_t number = 0; number < impl_->num_chunks; ++number) {
     const ByteRange range = impl_->range_of(number);
-    bytes += range.end - range.begin;
+    listed.bytes += range.end - range.begin;
   }
-  return bytes;
+  return listed;
 }
 
 std::span<const std::int64_t> ChunkIndex::grid() const noexcept {

@@ -95,10 +95,13 @@ class ChunkIndex {
   /// \throws Error corrupt_data, hdf5_failed.
   [[nodiscard]] ChunkEntry find_once(std::span<const std::int64_t> coord) const;
 
-  /// Bytes of all chunks in the file, which are looked up now; absent if the index does not come
-  /// whole. Entries that cannot be true count as nothing.
+  struct Listed {
+    std::int64_t bytes = 0;   ///< Of all chunks in the file. Entries that cannot be true have none.
+    std::string damage = {};  ///< Of the index, as a clause; empty: none was found.
+  };
+  /// Lists all chunks; absent if the index does not come whole.
   /// \pre num_chunks() <= kMaxChunks. \throws Error io_failed, hdf5_failed.
-  [[nodiscard]] std::optional<std::int64_t> listed_bytes() const;
+  [[nodiscard]] std::optional<Listed> list() const;
 
   /// Chunks along each axis.
   [[nodiscard]] std::span<const std::int64_t> grid() const noexcept;

@@ -125,8 +125,6 @@ std::vector<std::byte> layout_of(const AddressedBytes& file, std::uint64_t addre
 constexpr std::size_t kNodeHeadBytes = 24;
 /// Of a root. A tree of 2^63 chunks, in nodes that are half full, has 12 levels.
 constexpr std::size_t kMaxLevel = 32;
-/// Of nodes that are read together.
-constexpr std::size_t kBytesAtATime = std::size_t{4} << 20;
 
 /// A node to be read, and the numbers of chunks that may be in it: [begin, end).
 struct Node {
@@ -144,9 +142,8 @@ class Walk {
         tree_(tree),
         rank_(shape.rank()),
         key_bytes_(8 + 8 * (rank_ + 1)),
-        node_bytes_(kNodeHeadBytes + (tree.node_entries + std::size_t{1}) * key_bytes_ +
-                    tree.node_entries * std::size_t{8}),
-        most_at_a_time_(std::max<std::size_t>(kBytesAtATime / node_bytes_, 1)),
+        node_(kNodeHeadBytes + (tree.node_entries + std::size_t{1}) * key_bytes_ +
+              tree.node_entries * std::size_t{8}),
         visit_(visit) {
     num_chunks_ = 1;
     for (std::size_t axis = 0; axis < rank_; ++axis) {
@@ -160,22 +157,20 @@ class Walk {
     if (!tree_.root) return {};
     std::vector<Node> nodes{{*tree_.root, 0, num_chunks_}};
     std::optional<std::size_t> level;
+    // Level by level, as they lie in the file, so that storage that is far away merges requests.
     while (!nodes.empty()) {
-      // Each node that is sound has chunks of its own on its level.
-      const std::size_t most = 2 * static_cast<std::size_t>(num_chunks_) + 64;
-      if (nodes.size() > most) {
-        note(nodes[most], "is one too many");
-        nodes.resize(most);
-      }
+      std::sort(nodes.begin(), nodes.end(),
+                [](const Node& a, const Node& b) { return a.address < b.address; });
+      const auto through = prefetch(nodes);
+      const AddressedBytes file(through != nullptr ? *through : bytes_, tree_.base);
       std::vector<Node> children;
-      std::span<const Node> rest = nodes;
-      while (!rest.empty()) {
-        const auto some = rest.first(std::min(rest.size(), most_at_a_time_));
-        rest = rest.subspan(some.size());
-        const std::vector<bool> inside = read_nodes(some);
-        for (std::size_t i = 0; i < some.size(); ++i) {
-          node_ = std::span(bytes_of_nodes_).subspan(i * node_bytes_, node_bytes_);
-          note(some[i], inside[i] ? take(some[i], level, children) : "lies outside of the file");
+      for (const Node& node : nodes) {
+        const std::string wrong = file.read(node.address, node_) ? parse(node, level, children)
+                                                                 : "lies outside of the file";
+        if (!wrong.empty() && damage_.empty()) {
+          damage_ = "its node at byte " +
+                    std::to_string(static_cast<std::uint64_t>(tree_.base) + node.address) + " " +
+                    wrong;
         }
       }
       if (!level || *level == 0) break;
@@ -186,45 +181,23 @@ class Walk {
   }
 
  private:
-  /// \param wrong  with a node, as a clause; empty: nothing.
-  void note(const Node& node, const std::string& wrong) {
-    if (wrong.empty() || !damage_.empty()) return;
-    damage_ = "its node at byte " +
-              std::to_string(static_cast<std::uint64_t>(tree_.base) + node.address) + " " + wrong;
-  }
-
-  /// Reads nodes of one level, in the order in which they lie in the file, as files are read best:
-  /// of storage that is far away, they come together.
-  /// \returns which of them lie in the file.
-  [[nodiscard]] std::vector<bool> read_nodes(std::span<const Node> nodes) {
-    bytes_of_nodes_.resize(nodes.size() * node_bytes_);
-    std::vector<bool> inside(nodes.size());
-    std::vector<std::pair<std::int64_t, std::size_t>> places;  // in the file, and in `nodes`
-    places.reserve(nodes.size());
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const auto at = file_.offset(nodes[i].address, node_bytes_);
-      inside[i] = at.has_value();
-      if (at) places.emplace_back(*at, i);
-    }
-    std::sort(places.begin(), places.end());
+  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(const std::vector<Node>& nodes) const {
+    if (nodes.size() < 2) return nullptr;
     std::vector<ByteRange> ranges;
-    ranges.reserve(places.size());
-    for (const auto& [offset, i] : places) {
-      ranges.push_back({offset, offset + static_cast<std::int64_t>(node_bytes_)});
+    ranges.reserve(nodes.size());
+    for (const Node& node : nodes) {
+      if (const auto at = file_.offset(node.address, node_.size())) {
+        ranges.push_back({*at, *at + static_cast<std::int64_t>(node_.size())});
+      }
     }
-    const auto prefetched = places.size() > 1 ? bytes_.prefetch(ranges) : nullptr;
-    const ByteSource& through = prefetched ? *prefetched : bytes_;
-    for (const auto& [offset, i] : places) {
-      through.read_at(offset, std::span(bytes_of_nodes_).subspan(i * node_bytes_, node_bytes_), {});
-    }
-    return inside;
+    return bytes_.prefetch(ranges);
   }
 
   /// Gives the chunks of a leaf to visit_, or appends the children of another node.
   /// \param level  of the node; absent: it is the root.
   /// \returns what is wrong with the node, as a clause.
-  [[nodiscard]] std::string take(const Node& node, std::optional<std::size_t>& level,
-                                 std::vector<Node>& children) {
+  [[nodiscard]] std::string parse(const Node& node, std::optional<std::size_t>& level,
+                                  std::vector<Node>& children) {
     if (std::memcmp(node_.data(), "TREE\1", 5) != 0) return "is no node of an index of chunks";
     const std::size_t own_level = number_at<std::uint8_t>(node_, 5);
     if (level.value_or(own_level) != own_level || own_level > kMaxLevel) {
@@ -281,7 +254,7 @@ class Walk {
   }
 
   [[nodiscard]] std::span<const std::byte> key_at(std::size_t i) const {
-    return node_.subspan(kNodeHeadBytes + i * (key_bytes_ + 8), key_bytes_);
+    return std::span(node_).subspan(kNodeHeadBytes + i * (key_bytes_ + 8), key_bytes_);
   }
   [[nodiscard]] std::uint64_t child_at(std::size_t i) const {
     return number_at<std::uint64_t>(node_, kNodeHeadBytes + i * (key_bytes_ + 8) + key_bytes_);
@@ -327,10 +300,7 @@ class Walk {
   const ChunkTree& tree_;
   std::size_t rank_;
   std::size_t key_bytes_;
-  std::size_t node_bytes_;
-  std::size_t most_at_a_time_;
-  std::vector<std::byte> bytes_of_nodes_;
-  std::span<const std::byte> node_;  // the one that is being taken
+  std::vector<std::byte> node_;  // the one that is being read
   std::vector<TreeEntry> leaf_;
   const std::function<void(const TreeEntry&)>& visit_;
   std::array<std::uint64_t, Shape::kMaxRank> chunk_{};

@@ -23,6 +23,7 @@
 #include "h5/filters.hpp"
 #include "h5/library.hpp"
 #include "io/local_file.hpp"
+#include "io/remote_file.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -90,10 +91,7 @@ class Inspection {
       }
       check_linear_extent();
     }
-    if (layout != H5D_CONTIGUOUS) {
-      const auto listed = listed_bytes();
-      array_.stored_bytes = listed ? *listed : storage_size();
-    }
+    if (layout != H5D_CONTIGUOUS) array_.stored_bytes = stored_bytes_of_chunks();
   }
 
  private:
@@ -104,14 +102,15 @@ class Inspection {
   }
 
   /// libhdf5 adds the chunks up node by node. Where a node takes a request, all of them are listed
-  /// now, which is done together, and which reading needs anyway.
-  [[nodiscard]] std::optional<std::int64_t> listed_bytes() const {
-    if (is_local() || !array_.index) return std::nullopt;
-    try {
-      return array_.index->listed_bytes();
-    } catch (const Error&) {
-      return std::nullopt;  // reading says what is the matter
+  /// instead, which merges requests, and which reading needs anyway.
+  [[nodiscard]] std::int64_t stored_bytes_of_chunks() const {
+    const auto listed = is_local() || !array_.index ? std::nullopt : array_.index->list();
+    if (!listed) return storage_size();
+    const io::RemoteFile* const remote = io::as_remote_file(*file_.bytes);
+    if (!listed->damage.empty() && remote != nullptr && !remote->distrusted()) {
+      throw corrupt("the index of the chunks of " + name() + " is damaged, " + listed->damage);
     }
+    return listed->bytes;
   }
 
   [[nodiscard]] bool is_local() const { return io::as_local_file(*file_.bytes) != nullptr; }

@@ -35,11 +35,13 @@ constexpr std::size_t kMostBlocks = 64;
 constexpr std::size_t kSmallRead = std::size_t{64} << 10;
 /// More than any store takes: a server that says more is not believed.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
-/// Ranges that are no further apart come in one request, of at most so many bytes, with so many
-/// under way: of 300,000 chunks of 3 KB all that describes them, in 80 requests.
+/// Ranges less than kNear apart share a request, of at most kMergedBytes. 300,000 chunks of 3 KB
+/// take 80 requests.
 constexpr std::int64_t kNear = std::int64_t{1} << 20;
-constexpr std::int64_t kGatheredBytes = std::int64_t{12} << 20;
-constexpr std::size_t kGatheredRequests = 4;
+constexpr std::int64_t kMergedBytes = std::int64_t{12} << 20;
+constexpr std::size_t kMergedRequests = 4;
+/// How often who waits for a request asks whether to stop.
+constexpr std::chrono::milliseconds kAskStopEvery{50};
 constexpr double kFirstPause = 0.05;
 constexpr double kLongestPause = 2;
 /// A server that is not there when a file is opened will not come: its name may be wrong.
@@ -114,59 +116,85 @@ class Retries {
   int in_vain_ = 0;
 };
 
-/// Ranges of a file, on their way in large pieces, a few at the same time. For one thread, which
-/// reads them in ascending order.
-class Gathered final : public WrappingSource {
+/// Ranges of a file that are requested ahead, a few at the same time. For one thread, which reads
+/// them in ascending order.
+class MergedRanges final : public WrappingSource {
  public:
-  /// \param ranges  ascending, disjoint.
-  Gathered(std::shared_ptr<const ByteSource> file, std::span<const ByteRange> ranges)
-      : WrappingSource(std::move(file)) {
+  /// \param ranges  ascending, disjoint. \param most_requests  at the same time.
+  MergedRanges(std::shared_ptr<const ByteSource> file, std::span<const ByteRange> ranges,
+               std::size_t most_requests)
+      : WrappingSource(std::move(file)), most_requests_(most_requests) {
     for (const ByteRange& range : ranges) {
-      for (std::int64_t begin = range.begin; begin < range.end; begin += kGatheredBytes) {
-        pieces_.push_back({begin, std::min(begin + kGatheredBytes, range.end)});
+      for (std::int64_t begin = range.begin; begin < range.end; begin += kMergedBytes) {
+        waiting_.push_back({begin, std::min(begin + kMergedBytes, range.end)});
       }
     }
-    ask();
+    start_requests();
   }
-  ~Gathered() override { stop_.request_stop(); }
-  Gathered(const Gathered&) = delete;
-  Gathered& operator=(const Gathered&) = delete;
 
   ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
                    const std::stop_token& stop) const override {
-    while (!pieces_.empty() && pieces_.front().end <= offset) {
-      pieces_.pop_front();
-      coming_.pop_front();
-      ask();
+    auto& started = requests_.started;
+    while (!started.empty() && started.front().range.end <= offset) {
+      started.pop_front();
+      start_requests();
     }
-    if (pieces_.empty() || offset < pieces_.front().begin) {
+    if (started.empty() || offset < started.front().range.begin) {
       return source()->read_at(offset, out, stop);
     }
-    const ByteRange& piece = pieces_.front();
-    const std::vector<std::byte>& bytes = coming_.front().get();
-    const auto here = out.first(std::min(out.size(), static_cast<std::size_t>(piece.end - offset)));
-    std::memcpy(here.data(), bytes.data() + (offset - piece.begin), here.size());
+    const Request& request = started.front();
+    const std::vector<std::byte>& bytes = wait_for(request, stop);
+    const auto here =
+        out.first(std::min(out.size(), static_cast<std::size_t>(request.range.end - offset)));
+    std::memcpy(here.data(), bytes.data() + (offset - request.range.begin), here.size());
     const auto rest = out.subspan(here.size());
-    return rest.empty() ? ReadTime{} : read_at(piece.end, rest, stop);
+    return rest.empty() ? ReadTime{} : read_at(request.range.end, rest, stop);
   }
 
  private:
-  using Coming = std::shared_future<std::vector<std::byte>>;
+  struct Request {
+    ByteRange range = {};
+    std::shared_future<std::vector<std::byte>> bytes = {};
+  };
+  struct Requests {
+    ~Requests() { stop.request_stop(); }
 
-  void ask() const {
-    while (coming_.size() < std::min(kGatheredRequests, pieces_.size())) {
-      coming_.push_back(std::async(std::launch::async, [file = source(), stop = stop_.get_token(),
-                                                        piece = pieces_[coming_.size()]] {
-        std::vector<std::byte> bytes(static_cast<std::size_t>(piece.end - piece.begin));
-        file->read_at(piece.begin, bytes, stop);
-        return bytes;
-      }));
+    std::stop_source stop = {};
+    std::deque<Request> started = {};  // last: its destructor waits
+  };
+
+  /// \throws Error as RemoteFile::read_at().
+  [[nodiscard]] const std::vector<std::byte>& wait_for(const Request& request,
+                                                       const std::stop_token& stop) const {
+    while (request.bytes.wait_for(kAskStopEvery) != std::future_status::ready) {
+      if (!stop.stop_requested()) continue;
+      throw Error(ErrorCode::cancelled, "reading " + name() + " was stopped");
+    }
+    return request.bytes.get();
+  }
+
+  void start_requests() const {
+    while (requests_.started.size() < most_requests_ && !waiting_.empty()) {
+      try {
+        requests_.started.push_back(
+            {waiting_.front(),
+             std::async(std::launch::async, [file = source(), stop = requests_.stop.get_token(),
+                                             range = waiting_.front()] {
+               std::vector<std::byte> bytes(static_cast<std::size_t>(range.end - range.begin));
+               file->read_at(range.begin, bytes, stop);
+               return bytes;
+             })});
+      } catch (const std::exception&) {
+        waiting_.clear();  // no more threads: the reader reads the others itself
+        return;
+      }
+      waiting_.pop_front();
     }
   }
 
-  std::stop_source stop_;
-  mutable std::deque<ByteRange> pieces_;  // from the one that is read on
-  mutable std::deque<Coming> coming_;     // the first of them; last: a destructor waits
+  const std::size_t most_requests_;
+  mutable std::deque<ByteRange> waiting_;
+  mutable Requests requests_;
 };
 
 }  // namespace
@@ -198,11 +226,10 @@ RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
 ObjectVersion RemoteFile::object_version() const {
   if (!validator_.empty()) return {name(), object_.place, validator_, size_};
   throw Error(ErrorCode::unsupported,
-              "nothing of " + name() +
-                  " can be kept: the server gives it neither an entity tag nor a time of "
-                  "modification, so a new version would not be noticed; leave out remote_cache and "
-                  "remote_index",
-              "remote_cache", "remote_index");
+              "nothing of " + name() + " can be kept: " +
+                  (size_ == 0 ? "it is empty"
+                              : "the server gives it neither an entity tag nor a time of "
+                                "modification, so a new version would not be noticed"));
 }
 
 void RemoteFile::open_index() { index_ = RemoteIndex::load(options_.index, object_version()); }
@@ -352,7 +379,9 @@ bool RemoteFile::read_kept(std::int64_t offset, std::span<std::byte> out) const 
   return true;
 }
 
-bool RemoteFile::is_kept(const ByteRange& range) const noexcept {
+bool RemoteFile::is_kept(const ByteRange& range) const {
+  const std::int64_t block = range.begin / kBlockBytes;
+  if (block == (range.end - 1) / kBlockBytes && cache().find({number_, block})) return true;
   if (distrusted()) return false;
   if (index_ && index_->holds(range)) return true;
   if (!cache_) return false;
@@ -364,8 +393,10 @@ bool RemoteFile::is_kept(const ByteRange& range) const noexcept {
 std::unique_ptr<const ByteSource> RemoteFile::prefetch(
     std::span<const ByteRange> ranges) const noexcept try {
   std::vector<ByteRange> wanted;
-  for (const ByteRange& range : ranges) {
-    if (range.end > size_ || is_kept(range)) continue;
+  for (const ByteRange& asked : ranges) {
+    if (asked.begin < 0 || asked.end > size_ || is_kept(asked)) continue;
+    const ByteRange range =
+        pieces_around(asked.begin, static_cast<std::size_t>(asked.end - asked.begin));
     if (!wanted.empty() && range.begin - wanted.back().end <= kNear) {
       wanted.back().end = std::max(wanted.back().end, range.end);
     } else {
@@ -374,9 +405,11 @@ std::unique_ptr<const ByteSource> RemoteFile::prefetch(
   }
   auto source = weak_from_this().lock();
   if (wanted.empty() || !source) return nullptr;
-  return std::make_unique<const Gathered>(std::move(source), wanted);
+  return std::make_unique<const MergedRanges>(
+      std::move(source), wanted,
+      std::min(kMergedRequests, static_cast<std::size_t>(options_.requests)));
 } catch (const std::exception&) {
-  return nullptr;  // who needs the bytes reads them
+  return nullptr;  // the reader reads the bytes itself
 }
 
 void RemoteFile::fetch(std::int64_t offset, std::span<std::byte> out,
@@ -420,7 +453,39 @@ void RemoteFile::download(std::int64_t offset, std::span<std::byte> out,
 }
 
 const RemoteFile* as_remote_file(const ByteSource& source) noexcept {
-  return dynamic_cast<const RemoteFile*>(&source);
+  const auto* const recording = dynamic_cast<const RecordingSource*>(&source);
+  return recording != nullptr ? &recording->file() : dynamic_cast<const RemoteFile*>(&source);
+}
+
+RecordingSource::RecordingSource(std::shared_ptr<const RemoteFile> file)
+    : RecordingSource(file, file, std::make_shared<Record>()) {}
+
+ReadTime RecordingSource::read_at(std::int64_t offset, std::span<std::byte> out,
+                                  const std::stop_token& stop) const {
+  const ReadTime time = WrappingSource::read_at(offset, out, stop);
+  if (out.empty() || out.size() > kSmallRead) return time;
+  const std::lock_guard lock(record_->mutex);
+  if (record_->doubts != file_->doubts()) {
+    record_->parts.clear();
+    record_->doubts = file_->doubts();
+  }
+  record_->parts.push_back({offset, {out.begin(), out.end()}});
+  return time;
+}
+
+std::unique_ptr<const ByteSource> RecordingSource::prefetch(
+    std::span<const ByteRange> ranges) const noexcept try {
+  std::shared_ptr<const ByteSource> prefetched = source()->prefetch(ranges);
+  if (!prefetched) return nullptr;
+  return std::unique_ptr<const ByteSource>(
+      new RecordingSource(std::move(prefetched), file_, record_));
+} catch (const std::exception&) {
+  return nullptr;
+}
+
+std::vector<ObjectPart> RecordingSource::take_parts() {
+  const std::lock_guard lock(record_->mutex);
+  return std::move(record_->parts);
 }
 
 Distrust::Distrust(const RemoteFile& file) : file_(file) {

@@ -2,13 +2,14 @@
 ///
 /// Its bytes come by HTTP ranges. A request that fails is tried again, and goes on behind the bytes
 /// that came. What is small is read through blocks that are kept, since metadata is read a few
-/// bytes at a time. BlocksAhead keeps many requests under way. A RemoteIndex has what opening the
-/// file reads, and a DiskCache keeps what came, if they are asked for.
+/// bytes at a time. BlocksAhead keeps many requests under way. If they are asked for, a RemoteIndex
+/// has what opening the file reads, and a DiskCache keeps what came.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -22,6 +23,7 @@
 #include "io/http_client.hpp"
 #include "io/object_address.hpp"
 #include "io/remote_index.hpp"
+#include "io/wrapping_source.hpp"
 
 namespace chunkio::io {
 
@@ -33,7 +35,8 @@ class RemoteFile final : public ByteSource, public std::enable_shared_from_this<
 
   /// Asks for its first bytes.
   /// \throws Error not_found, io_failed (it cannot be read, and why), invalid_argument (no
-  ///         address), unsupported (the server sends no ranges; this library has no libcurl).
+  ///         address), unsupported (the server sends no ranges, or with a cache or an index file
+  ///         does not tell versions apart; this library has no libcurl); as RemoteIndex::load().
   RemoteFile(const std::string& address, const RemoteOptions& options);
 
   [[nodiscard]] const std::string& name() const noexcept override { return object_.name; }
@@ -44,8 +47,8 @@ class RemoteFile final : public ByteSource, public std::enable_shared_from_this<
   ///         (it is another object by now), cancelled.
   ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
                    const std::stop_token& stop) const override;
-  /// For what describes a file, and is spread over it: ranges that lie near each other come in one
-  /// request, a few at the same time. Rows of a loader have a BlocksAhead of their own.
+  /// Merges ranges that lie near each other into large requests: for metadata that is spread over
+  /// a file. Takes up to 48 MiB. A loader reads its rows ahead by BlocksAhead instead.
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
       std::span<const ByteRange> ranges) const noexcept override;
   [[nodiscard]] std::int64_t request_bytes() const noexcept override { return kRequestBytes; }
@@ -76,7 +79,7 @@ class RemoteFile final : public ByteSource, public std::enable_shared_from_this<
                    const std::stop_token& stop) const;
   /// \returns false unless all of them are kept in an index or on the disk.
   [[nodiscard]] bool read_kept(std::int64_t offset, std::span<std::byte> out) const;
-  [[nodiscard]] bool is_kept(const ByteRange& range) const noexcept;
+  [[nodiscard]] bool is_kept(const ByteRange& range) const;
   /// The whole pieces that hold these bytes.
   [[nodiscard]] ByteRange pieces_around(std::int64_t offset, std::size_t bytes) const noexcept;
   /// Through whole pieces, where these are kept.
@@ -101,8 +104,38 @@ class RemoteFile final : public ByteSource, public std::enable_shared_from_this<
   mutable std::atomic<std::uint64_t> doubts_ = 0;
 };
 
-/// Null: it is no remote file.
+/// Also of a RecordingSource. Null: it is no remote file.
 [[nodiscard]] const RemoteFile* as_remote_file(const ByteSource& source) noexcept;
+
+/// Notes what is read of a remote file in small pieces, which is what describes it. A Distrust
+/// makes it forget what came before. Thread-safe.
+class RecordingSource final : public WrappingSource {
+ public:
+  explicit RecordingSource(std::shared_ptr<const RemoteFile> file);
+
+  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
+                   const std::stop_token& stop) const override;
+  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
+      std::span<const ByteRange> ranges) const noexcept override;
+
+  [[nodiscard]] const RemoteFile& file() const noexcept { return *file_; }
+  /// What was noted, once.
+  [[nodiscard]] std::vector<ObjectPart> take_parts();
+
+ private:
+  struct Record {
+    std::mutex mutex = {};
+    std::uint64_t doubts = 0;
+    std::vector<ObjectPart> parts = {};
+  };
+
+  RecordingSource(std::shared_ptr<const ByteSource> source, std::shared_ptr<const RemoteFile> file,
+                  std::shared_ptr<Record> record)
+      : WrappingSource(std::move(source)), file_(std::move(file)), record_(std::move(record)) {}
+
+  std::shared_ptr<const RemoteFile> file_;
+  std::shared_ptr<Record> record_;
+};
 
 /// While one lives, bytes of that file come from its server, whatever is kept of them in memory or
 /// on a disk: for when those that came cannot be right.

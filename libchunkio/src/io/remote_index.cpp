@@ -1,12 +1,11 @@
 #include "io/remote_index.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <bit>
 #include <cstring>
-#include <exception>
-#include <optional>
+#include <limits>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +13,6 @@
 #include <chunkio/error.hpp>
 
 #include "base/digest.hpp"
-#include "base/positional_io.hpp"
 #include "io/local_file.hpp"
 
 namespace chunkio::io {
@@ -22,66 +20,77 @@ namespace {
 
 using json = nlohmann::json;
 
-/// How every index begins.
-constexpr std::string_view kBeginning = "{\"chunkio_index\":1,";
-/// Of the line that names the objects: some 10^5 of them.
-constexpr std::size_t kMaxHeadBytes = std::size_t{32} << 20;
-/// What is read in larger pieces is data.
-constexpr std::size_t kMaxPieceBytes = std::size_t{64} << 10;
+static_assert(std::endian::native == std::endian::little, "index files are little-endian");
+
+/// How every index file begins.
+constexpr std::string_view kBeginning = "{\"chunkio_index\":1,\"head_bytes\":";
+/// The first line is shorter.
+constexpr std::int64_t kFirstLine = 100;
+/// Of all lines: those of some 100,000 objects.
+constexpr std::int64_t kMaxHeadBytes = std::int64_t{32} << 20;
 
 Error no_index(const std::string& path, const std::string& why) {
   return Error(ErrorCode::corrupt_data, path + " " + why + "; make it again with h5pack index",
                "remote_index");
 }
+Error damaged(const std::string& path) { return no_index(path, "is damaged"); }
 
-/// Where the parts of an object are in the file.
-struct Section {
-  std::int64_t offset = 0;
-  std::int64_t bytes = 0;
-  std::string digest = {};
-};
+std::string read_text(const LocalFile& file, std::int64_t bytes) {
+  std::string text(static_cast<std::size_t>(std::min(bytes, file.size())), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text)), {});
+  return text;
+}
 
-/// The line that names the objects.
+/// A member of a line that is a number from 0 to `most`. \throws Error corrupt_data.
+std::int64_t number_of(const json& line, const char* name, std::int64_t most,
+                       const std::string& path) {
+  const auto member = line.find(name);
+  if (member == line.end() || !member->is_number_integer()) throw damaged(path);
+  const auto number = member->get<std::int64_t>();
+  if (number < 0 || number > most) throw damaged(path);
+  return number;
+}
+std::string text_of(const json& line, const char* name, const std::string& path) {
+  const auto member = line.find(name);
+  if (member == line.end() || !member->is_string()) throw damaged(path);
+  return member->get<std::string>();
+}
+json parsed(std::string_view line, const std::string& path) {
+  json object = json::parse(line, nullptr, false);
+  if (!object.is_object()) throw damaged(path);
+  return object;
+}
+
+/// All lines. \throws Error corrupt_data.
 std::string read_head(const LocalFile& file) {
-  std::string head;
-  std::vector<std::byte> piece(std::size_t{64} << 10);
-  while (head.size() < std::min(kMaxHeadBytes, static_cast<std::size_t>(file.size()))) {
-    const std::size_t rest = static_cast<std::size_t>(file.size()) - head.size();
-    const auto part = std::span(piece).first(std::min(piece.size(), rest));
-    file.read_at(static_cast<std::int64_t>(head.size()), part, {});
-    head.append(reinterpret_cast<const char*>(part.data()), part.size());
-    if (!head.starts_with(kBeginning.substr(0, head.size()))) break;
-    const std::size_t end = head.find('\n', head.size() - part.size());
-    if (end != std::string::npos) return head.substr(0, end);
+  const std::string first = read_text(file, kFirstLine);
+  if (!first.starts_with(kBeginning)) {
+    throw no_index(file.name(), "is no index file of remote files");
   }
-  throw no_index(file.name(), "is no index of remote files");
+  const json line = parsed(std::string_view(first).substr(0, first.find('\n')), file.name());
+  return read_text(
+      file, number_of(line, "head_bytes", std::min(kMaxHeadBytes, file.size()), file.name()));
 }
 
-/// \throws Error corrupt_data, invalid_argument; json::exception if it is damaged.
-Section find_section(const std::string& path, const std::string& head,
-                     const ObjectVersion& object) {
-  const std::string place = place_digest(object.place);
-  auto offset = static_cast<std::int64_t>(head.size()) + 1;
-  const json objects = json::parse(head).at("objects");
-  for (const json& one : objects) {
-    Section section{offset, one.at("part_bytes").get<std::int64_t>(),
-                    one.at("digest").get<std::string>()};
-    offset += section.bytes;
-    if (one.at("place").get<std::string>() != place) continue;
-    if (one.at("version").get<std::string>() == object.validator &&
-        one.at("bytes").get<std::int64_t>() == object.bytes) {
-      return section;
-    }
-    throw no_index(path, "is an index of another version of " + object.name);
+/// The line of an object. \throws Error corrupt_data, invalid_argument.
+json find_line(const std::string& path, const std::string& head, const ObjectVersion& object) {
+  const std::size_t at = head.find("\"place\":\"" + place_digest(object.place) + '"');
+  if (at == std::string::npos) {
+    throw Error(ErrorCode::invalid_argument,
+                path + " is an index file of other files than " + object.name +
+                    "; make one of it with h5pack index",
+                "remote_index");
   }
-  throw Error(ErrorCode::invalid_argument,
-              path + " is an index of other files than " + object.name +
-                  "; make one of it with h5pack index",
-              "remote_index");
+  const std::size_t begin = head.rfind('\n', at) + 1;
+  json line = parsed(std::string_view(head).substr(begin, head.find('\n', at) - begin), path);
+  if (text_of(line, "version", path) != object.validator ||
+      number_of(line, "bytes", std::numeric_limits<std::int64_t>::max(), path) != object.bytes) {
+    throw no_index(path, "is an index file of another version of " + object.name);
+  }
+  return line;
 }
 
-template <class Number>
-void append_number(std::vector<std::byte>& bytes, Number number) {
+void append_number(std::vector<std::byte>& bytes, std::int64_t number) {
   const auto raw = std::as_bytes(std::span(&number, 1));
   bytes.insert(bytes.end(), raw.begin(), raw.end());
 }
@@ -121,33 +130,25 @@ std::string place_digest(const std::string& place) {
 
 RemoteIndex RemoteIndex::load(const std::string& path, const ObjectVersion& object) {
   const LocalFile file(path);
-  const std::string head = read_head(file);
-  Section section;
-  try {
-    section = find_section(path, head, object);
-  } catch (const json::exception&) {
-    throw no_index(path, "is damaged");
-  }
-  if (section.bytes < 0 || section.offset > file.size() ||
-      section.bytes > file.size() - section.offset) {
-    throw no_index(path, "is damaged: it ends early");
-  }
+  const json line = find_line(path, read_head(file), object);
+  const std::int64_t begin = number_of(line, "parts_at", file.size(), path);
   RemoteIndex index;
-  index.bytes_.resize(static_cast<std::size_t>(section.bytes));
-  file.read_at(section.offset, index.bytes_, {});
-  if (base::digest_text(base::digest(index.bytes_)) != section.digest) {
-    throw no_index(path, "is damaged: its digest does not match");
+  index.bytes_.resize(
+      static_cast<std::size_t>(number_of(line, "part_bytes", file.size() - begin, path)));
+  file.read_at(begin, index.bytes_, {});
+  if (base::digest_text(base::digest(index.bytes_)) != text_of(line, "digest", path)) {
+    throw damaged(path);
   }
-  constexpr std::size_t kHeadBytes = 2 * sizeof(std::int64_t);
+  constexpr std::size_t kNumbers = 2 * sizeof(std::int64_t);
   for (std::size_t at = 0; at < index.bytes_.size();) {
-    if (index.bytes_.size() - at < kHeadBytes) throw no_index(path, "is damaged");
+    if (index.bytes_.size() - at < kNumbers) throw damaged(path);
     const std::int64_t offset = number_at(index.bytes_, at);
     const std::int64_t bytes = number_at(index.bytes_, at + sizeof offset);
-    at += kHeadBytes;
+    at += kNumbers;
     if (offset < 0 || bytes <= 0 || bytes > object.bytes || offset > object.bytes - bytes ||
         std::cmp_greater(bytes, index.bytes_.size() - at) ||
         (!index.parts_.empty() && offset <= index.parts_.back().range.end)) {
-      throw no_index(path, "is damaged");
+      throw damaged(path);
     }
     index.parts_.push_back({{offset, offset + bytes}, at});
     at += static_cast<std::size_t>(bytes);
@@ -176,51 +177,45 @@ bool RemoteIndex::read(std::int64_t offset, std::span<std::byte> out) const noex
 }
 
 std::vector<std::byte> encode_index(std::vector<IndexedObject> objects) {
-  std::vector<std::byte> all;
-  json entries = json::array();
+  std::vector<std::byte> parts;
+  std::vector<json> lines;
   for (IndexedObject& object : objects) {
-    std::vector<std::byte> section;
+    const std::size_t begin = parts.size();
     for (const ObjectPart& part : joined(std::move(object.parts))) {
-      append_number(section, part.offset);
-      append_number(section, static_cast<std::int64_t>(part.bytes.size()));
-      section.insert(section.end(), part.bytes.begin(), part.bytes.end());
+      append_number(parts, part.offset);
+      append_number(parts, std::ssize(part.bytes));
+      parts.insert(parts.end(), part.bytes.begin(), part.bytes.end());
     }
-    entries.push_back({{"name", object.version.name},
-                       {"place", place_digest(object.version.place)},
-                       {"version", object.version.validator},
-                       {"bytes", object.version.bytes},
-                       {"part_bytes", section.size()},
-                       {"digest", base::digest_text(base::digest(section))}});
-    all.insert(all.end(), section.begin(), section.end());
+    const auto own = std::span<const std::byte>(parts).subspan(begin);
+    lines.push_back({{"name", object.version.name},
+                     {"place", place_digest(object.version.place)},
+                     {"version", object.version.validator},
+                     {"bytes", object.version.bytes},
+                     {"parts_at", begin},
+                     {"part_bytes", own.size()},
+                     {"digest", base::digest_text(base::digest(own))}});
   }
-  const std::string head = std::string(kBeginning) + "\"objects\":" +
-                           entries.dump(-1, ' ', false, json::error_handler_t::replace) + "}\n";
+  // Where parts begin depends on how many digits that has, so all lines leave room for it.
+  const auto head_of = [&](std::size_t head_bytes) {
+    std::string head = std::string(kBeginning) + std::to_string(head_bytes) + "}\n";
+    for (const json& line : lines) {
+      json placed = line;
+      placed["parts_at"] = line.at("parts_at").get<std::size_t>() + head_bytes;
+      head += placed.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
+    }
+    return head;
+  };
+  std::size_t head_bytes = head_of(kMaxHeadBytes).size();
+  std::string head = head_of(head_bytes);
+  head.resize(head_bytes, ' ');
+  if (std::cmp_greater(head_bytes, kMaxHeadBytes)) {
+    throw Error(ErrorCode::invalid_argument, "an index file cannot be of " +
+                                                 std::to_string(objects.size()) +
+                                                 " files; make one of each part of them");
+  }
   const auto raw = std::as_bytes(std::span(head));
-  all.insert(all.begin(), raw.begin(), raw.end());
-  return all;
-}
-
-ReadTime RecordingSource::read_at(std::int64_t offset, std::span<std::byte> out,
-                                  const std::stop_token& stop) const {
-  const ReadTime time = WrappingSource::read_at(offset, out, stop);
-  if (out.empty() || out.size() > kMaxPieceBytes) return time;
-  const std::lock_guard lock(record_->mutex);
-  record_->parts.push_back({offset, {out.begin(), out.end()}});
-  return time;
-}
-
-std::unique_ptr<const ByteSource> RecordingSource::prefetch(
-    std::span<const ByteRange> ranges) const noexcept try {
-  std::shared_ptr<const ByteSource> prefetched = source()->prefetch(ranges);
-  if (!prefetched) return nullptr;
-  return std::unique_ptr<const ByteSource>(new RecordingSource(std::move(prefetched), record_));
-} catch (const std::exception&) {
-  return nullptr;
-}
-
-std::vector<ObjectPart> RecordingSource::parts() const {
-  const std::lock_guard lock(record_->mutex);
-  return record_->parts;
+  parts.insert(parts.begin(), raw.begin(), raw.end());
+  return parts;
 }
 
 }  // namespace chunkio::io

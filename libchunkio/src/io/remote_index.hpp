@@ -1,22 +1,18 @@
-/// What opening remote files reads, kept in a local file: headers, attributes, and where chunks
-/// lie, which is spread over the whole of some files.
+/// Index files: what opening remote files reads, kept in a local file. That is headers, attributes,
+/// and where chunks lie, which some files have spread over all of their bytes.
 ///
-/// The file is one line of JSON, which names the objects and their versions, and the parts of each
-/// object behind it, in the byte order of this machine. An object's parts have a digest.
+/// An index file begins with a line of JSON for itself and one for each object; the parts of the
+/// objects follow, little-endian, with a digest for those of each object. It is as private as the
+/// addresses that it is of.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <mutex>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include <chunkio/byte_source.hpp>
-
-#include "io/wrapping_source.hpp"
 
 namespace chunkio::io {
 
@@ -69,33 +65,7 @@ struct IndexedObject {
   std::vector<ObjectPart> parts = {};
 };
 
-/// \returns the bytes of an index file.
+/// \returns the bytes of an index file. \throws Error invalid_argument: too many objects.
 [[nodiscard]] std::vector<std::byte> encode_index(std::vector<IndexedObject> objects);
-
-/// Notes what is read of a source in small pieces: what describes a file. Thread-safe.
-class RecordingSource final : public WrappingSource {
- public:
-  explicit RecordingSource(std::shared_ptr<const ByteSource> source)
-      : RecordingSource(std::move(source), std::make_shared<Record>()) {}
-
-  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
-                   const std::stop_token& stop) const override;
-  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
-      std::span<const ByteRange> ranges) const noexcept override;
-
-  /// What was read so far.
-  [[nodiscard]] std::vector<ObjectPart> parts() const;
-
- private:
-  struct Record {
-    std::mutex mutex;
-    std::vector<ObjectPart> parts;
-  };
-
-  RecordingSource(std::shared_ptr<const ByteSource> source, std::shared_ptr<Record> record)
-      : WrappingSource(std::move(source)), record_(std::move(record)) {}
-
-  std::shared_ptr<Record> record_;
-};
 
 }  // namespace chunkio::io

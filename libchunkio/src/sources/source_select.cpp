@@ -37,6 +37,7 @@ void choose_bytes(const Dataset::Impl& file, bool direct_io, const SourceRequest
   if (remote) selected.bytes = file.bytes;
   if (selected.direct_io || remote) {
     selected.reads_ahead = request.blocks_ahead->memory_bytes() > 0;
+    // Without memory, too: RemoteFile::prefetch() would request what lies between rows.
     selected.bytes =
         std::make_shared<io::ReadAheadSource>(std::move(selected.bytes), request.blocks_ahead);
   } else if (const auto local = io::as_local_file(file.bytes)) {

@@ -25,7 +25,7 @@ std::vector<std::string> files_named(const std::string& path) {
   return files;
 }
 
-/// Where the chunks of an array lie is read with the first of its rows.
+/// Reads what reading any row needs to know of each array.
 void read_first_row(const Dataset& dataset) {
   const DatasetInfo& info = dataset.info();
   if (dataset.size() == 0) return;
@@ -52,21 +52,21 @@ std::int64_t save_remote_index(const std::string& path, const std::string& outpu
                 path + " is a local file, and opens without an index; name https:// or s3://");
   }
   write::check_target(output, overwrite);
+  auto file = write::PartialFile::begin(output, {.overwrite = overwrite});
   OpenOptions open = options;
   open.remote.index.clear();
   std::vector<io::IndexedObject> objects;
-  for (auto& file : io::open_sources(files_named(path), open.remote)) {
-    io::ObjectVersion version = io::as_remote_file(*file)->object_version();
-    const auto recording = std::make_shared<const io::RecordingSource>(std::move(file));
+  for (auto& source : io::open_sources(files_named(path), open.remote)) {
+    const auto remote = std::dynamic_pointer_cast<const io::RemoteFile>(std::move(source));
+    const auto recording = std::make_shared<io::RecordingSource>(remote);
     read_first_row(Dataset::open(recording, open));
-    objects.push_back({std::move(version), recording->parts()});
+    objects.push_back({remote->object_version(), recording->take_parts()});
   }
   const std::vector<std::byte> bytes = io::encode_index(std::move(objects));
-  auto file = write::PartialFile::begin(output, {.overwrite = overwrite});
   base::write_at(file.fd(), 0, bytes, file.path());
   file.sync();
   file.publish(output, overwrite);
-  write::sync_folder(write::folder_of(output));
+  write::sync_published(output);
   return std::ssize(bytes);
 }
 

@@ -100,8 +100,11 @@ struct Images {
   }
   [[nodiscard]] std::string list(const ByteSource& source, const ChunkTree& tree,
                                  std::vector<TreeEntry>& entries) const {
-    return list_chunks(source, tree, shape, chunk,
-                       [&](const TreeEntry& entry) { entries.push_back(entry); });
+    std::string damage = list_chunks(source, tree, shape, chunk,
+                                     [&](const TreeEntry& entry) { entries.push_back(entry); });
+    std::sort(entries.begin(), entries.end(),
+              [](const TreeEntry& a, const TreeEntry& b) { return a.number < b.number; });
+    return damage;
   }
 
   Bytes bytes;

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <chunkio/error.hpp>
 
-#include "support/byte_sources.hpp"
 #include "support/errors.hpp"
 #include "support/noise_file.hpp"
 #include "support/scratch.hpp"
@@ -139,22 +139,22 @@ TEST_F(RemoteIndexTest, DamageIsAnError) {
   }
 }
 
-TEST_F(RemoteIndexTest, WhatIsReadInSmallPiecesIsNoted) {
-  const RecordingSource source(std::make_shared<const test::CountingSource>(file_.file));
-  std::vector<std::byte> out(100);
-  source.read_at(300, out, {});
-  source.read_at(50, std::span(out).first(10), {});
-  std::vector<std::byte> large(70'000);
-  source.read_at(1000, large, {});
-  if (const auto prefetched = source.prefetch({{ByteRange{80'000, 80'100}}})) {
-    prefetched->read_at(80'000, out, {});
+/// Numbers that somebody wrote into it.
+TEST_F(RemoteIndexTest, ImpossibleNumbersAreDamage) {
+  const std::vector<std::byte> sound = encode_index({{object_, {part(0, 100)}}});
+  const std::string text(reinterpret_cast<const char*>(sound.data()), sound.size());
+  for (const char* const member : {"\"parts_at\":", "\"part_bytes\":", "\"head_bytes\":"}) {
+    for (const char* const number : {"-1", "9223372036854775807", "1e300", "18446744073709551615",
+                                     "\"7\"", "null", "1000000"}) {
+      const std::size_t at = text.find(member) + std::string_view(member).size();
+      const std::string changed =
+          text.substr(0, at) + number + text.substr(text.find_first_of(",}", at));
+      const auto raw = std::as_bytes(std::span(changed));
+      write(std::vector<std::byte>(raw.begin(), raw.end()));
+      test::expect_error(ErrorCode::corrupt_data, {path_, "is damaged", "h5pack index"},
+                         [&] { (void)RemoteIndex::load(path_, object_); });
+    }
   }
-  std::int64_t bytes = 0;
-  for (const ObjectPart& noted : source.parts()) {
-    EXPECT_EQ(noted.bytes, part(noted.offset, std::ssize(noted.bytes)).bytes);
-    bytes += std::ssize(noted.bytes);
-  }
-  EXPECT_EQ(bytes, 110);
 }
 
 }  // namespace

@@ -51,7 +51,11 @@ void add_index_command(CLI::App& app, const cli::GlobalOptions& global, cli::Act
   cli::add_required(*command, "-o,--output", options->output, "Local file to write", "OUT");
   command->add_flag("-f,--force", options->force, "Replace an existing file");
   cli::add_open_options(*command, options->open);
-  command->remove_option(command->get_option("--remote-index"));
+  // They say nothing of what is kept.
+  for (const char* const name :
+       {"--crop", "--decode", "--allow-external", "--trust", "--remote-index"}) {
+    command->remove_option(command->get_option(name));
+  }
   cli::set_help(*command, {"h5pack index https://host/third-party.h5 -o third-party.index",
                            "h5pack index 's3://bucket/train-*-of-00008.h5' -o train.index"});
   command->callback([&global, &action, options] {
