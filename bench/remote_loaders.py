@@ -4,7 +4,7 @@
 
 FILE has images [N,H,W,C] of uint8; DIR keeps what the loaders read, which is written first. It is served on the loopback
 as in remote.py: by nginx as fast as it can, and by a server with 60 ms a request and 125 MB/s (1 Gb/s) in all. Each round
-runs each loader in a process of its own, in another order, with 2 worker processes or threads, for two epochs: the first
+runs each loader in a process of its own, in another order, for two epochs: the first
 with nothing on the disk, the second with what the loader kept there. `chunkio-kept` has a cache on the disk
 (remote_cache), as Streaming and LitData always have; `chunkio` and WebDataset keep nothing. Before the clock runs, an
 epoch of each is compared with FILE.
