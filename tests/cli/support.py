@@ -27,6 +27,9 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "scripts"))
 import under_strace  # noqa: E402
 from h5_contents import assert_contents, contents, datasets_and_attributes  # noqa: E402
 
+# A shell that starts the tests in the background has SIGINT ignored, which h5pack would go on with.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 H5PACK = os.environ.get("H5PACK", "h5pack")
 TIMEOUT_SECONDS = 120
 
