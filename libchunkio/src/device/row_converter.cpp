@@ -5,6 +5,10 @@
 #include <iterator>
 #include <utility>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace chunkio::device {
 namespace {
 
@@ -53,14 +57,18 @@ bool is_streamed(Stores stores, const std::byte* output, std::size_t bytes) noex
                            bytes % kCacheLineBytes == 0;
   return whole_lines || std::cmp_greater_equal(bytes, kMinStreamedBytes);
 }
+/// By name only newer versions of clang know it.
+bool has_f16c() noexcept {
+  unsigned int a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
 #endif
 
 }  // namespace
 
 RowConverter::Instructions RowConverter::best() noexcept {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("f16c")) {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) {
     return Instructions::avx2;
   }
 #endif
