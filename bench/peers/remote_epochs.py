@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import time
+import typing
 
 import rounds
 import stacking
@@ -60,7 +61,7 @@ def litdata_loader(options, url):
 def webdataset_loader(options, url):
     import webdataset
     import webdataset_tar as peer
-    count = len(list((pathlib.Path(options.dir) / folder_of(options)).glob("*.tar")))
+    count = len(list((pathlib.Path(options.dir) / os.path.basename(url)).glob("*.tar")))
     dataset = (webdataset.WebDataset([f"{url}/{shard:06}.tar" for shard in range(count)], shardshuffle=count,
                                      detshuffle=True, seed=7, empty_check=False)
                .shuffle(peer.SHUFFLE_BUFFER, initial=peer.SHUFFLE_BUFFER)
@@ -68,30 +69,24 @@ def webdataset_loader(options, url):
     return webdataset.WebLoader(dataset, batch_size=None, num_workers=2, persistent_workers=True), arrays
 
 
-def writer(name):
-    """The function of a peer that writes its format."""
-    module, function = {"chunkio": ("chunkio_loader", "write_file"), "mosaicml": ("mosaicml_streaming", "write_shards"),
-                        "litdata": ("litdata_chunks", "write_chunks"), "webdataset": ("webdataset_tar", "write_shards")}[name]
-    return getattr(__import__(module), function)
+class Way(typing.NamedTuple):
+    make: typing.Callable  # (options, url) to the loader, and what gives images and labels of its batch
+    package: str
+    peer: tuple[str, str]  # the module that writes its format, and the function there
+    suffix: str
+    scheme: str = "http"
 
 
-# How each is made, the suffix of its format, and the kind of address that it takes.
-LOADERS = {"chunkio": (chunkio_loader, ".chunkio", "http"), "chunkio-kept": (chunkio_kept, ".chunkio", "http"),
-           "mosaicml": (mosaicml, ".mds", "s3"), "litdata": (litdata_loader, ".litdata", "s3"),
-           "webdataset": (webdataset_loader, ".tars", "http")}
-
-
-PACKAGES = {"chunkio": "chunkio", "chunkio-kept": "chunkio", "mosaicml": "streaming", "litdata": "litdata",
-            "webdataset": "webdataset"}
-
-
-def folder_of(options):
-    return os.path.basename(options.file) + LOADERS[options.loader][1]
+WAYS = {"chunkio": Way(chunkio_loader, "chunkio", ("chunkio_loader", "write_file"), ".chunkio"),
+        "chunkio-kept": Way(chunkio_kept, "chunkio", ("chunkio_loader", "write_file"), ".chunkio"),
+        "mosaicml": Way(mosaicml, "streaming", ("mosaicml_streaming", "write_shards"), ".mds", "s3"),
+        "litdata": Way(litdata_loader, "litdata", ("litdata_chunks", "write_chunks"), ".litdata", "s3"),
+        "webdataset": Way(webdataset_loader, "webdataset", ("webdataset_tar", "write_shards"), ".tars")}
 
 
 def main():
     parser = rounds.make_parser(__doc__)
-    parser.add_argument("loader", choices=LOADERS)
+    parser.add_argument("loader", choices=WAYS)
     rounds.add_options(parser)
     parser.add_argument("--server", required=True)
     parser.add_argument("--kept", required=True)
@@ -101,17 +96,19 @@ def main():
     options.cold = False  # for packed()
     options.shape = rounds.image_shape(options.file)
     options.collate = functools.partial(stacking.stack_samples, shape=options.shape)
-    make, suffix, scheme = LOADERS[options.loader]
+    way = WAYS[options.loader]
     if options.write:
-        rounds.packed(options, suffix, functools.partial(writer(options.loader.partition("-")[0]), options))
+        module, function = way.peer
+        rounds.packed(options, way.suffix, functools.partial(getattr(importlib.import_module(module), function), options))
         return
     bucket = os.path.basename(os.path.abspath(options.dir))
     os.environ |= {"S3_ENDPOINT_URL": options.server, "AWS_ENDPOINT_URL_S3": options.server, "AWS_REGION": "us-east-1",
                    "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
-    root = f"s3://{bucket}" if scheme == "s3" else f"{options.server}/{bucket}"
-    importlib.import_module(PACKAGES[options.loader])
+    root = f"s3://{bucket}" if way.scheme == "s3" else f"{options.server}/{bucket}"
+    folder = os.path.basename(options.file) + way.suffix
+    importlib.import_module(way.package)
     start = time.perf_counter()
-    loader, deliver = make(options, f"{root}/{folder_of(options)}")
+    loader, deliver = way.make(options, f"{root}/{folder}")
     if options.check:
         rounds.check_epoch(map(deliver, loader), rounds.load_reference(options.file), options.loader)
         rounds.leave()

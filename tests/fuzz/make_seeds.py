@@ -118,9 +118,9 @@ def records():
     rows = 3
     note = struct.pack("<3q6i3B3Q", 10, 20, 30, 4, 4, 5, 5, 6, 6, 1, 2, 3, 7, 8, 9)
     yield "record", b"\3" + struct.pack("<qqQ", 0, rows, 5) + note
-    line = {"bytes": 1000000, "digest": EMPTY_DIGEST, "part_bytes": 0, "parts_at": 300, "place": PLACE_DIGEST, "version": "1"}
-    head = '{"chunkio_index":1,"head_bytes":300}\n' + json.dumps(line, separators=(",", ":")) + "\n"
-    yield "index", b"\4" + head.ljust(300).encode()
+    line = {"bytes": 1000000, "digest": EMPTY_DIGEST, "part_bytes": 0, "parts_at": 0, "place": PLACE_DIGEST, "version": "1"}
+    text = json.dumps(line, separators=(",", ":")) + "\n"
+    yield "index", b"\4" + f'{{"chunkio_index":1,"head_bytes":{len(text)}}}\n{text}'.encode()
     yield "parts", b"\5" + struct.pack("<qq5sqq4s", 100, 5, b"abcde", 7770, 4, b"wxyz")
 
 

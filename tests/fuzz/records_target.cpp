@@ -117,12 +117,11 @@ void read_index(std::span<const std::byte> bytes) {
 void read_parts(std::span<const std::byte> bytes) {
   const std::string line =
       "{\"bytes\":1000000,\"digest\":\"" + base::digest_text(base::digest(bytes)) +
-      "\",\"part_bytes\":" + std::to_string(bytes.size()) + ",\"parts_at\":300,\"place\":\"" +
-      io::place_digest(kObject.place) + "\",\"version\":\"1\"}\n";
-  std::string head = "{\"chunkio_index\":1,\"head_bytes\":300}\n" + line;
-  head.resize(300, ' ');
-  head += text_of(bytes);
-  read_index(std::as_bytes(std::span(head)));
+      "\",\"part_bytes\":" + std::to_string(bytes.size()) + ",\"parts_at\":0,\"place\":\"" +
+      base::long_digest_text(kObject.place) + "\",\"version\":\"1\"}\n";
+  const std::string file = "{\"chunkio_index\":1,\"head_bytes\":" + std::to_string(line.size()) +
+                           "}\n" + line + text_of(bytes);
+  read_index(std::as_bytes(std::span(file)));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 /// Sources of h5pack that are text or archives: CSV, Matrix Market, .npz. Which (1 byte), and the
 /// file.
-#include <filesystem>
 #include <string>
+#include <vector>
 
 #include <chunkio/error.hpp>
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #define XXH_INLINE_ALL
@@ -43,6 +44,12 @@ inline void chain_digests(std::span<std::uint64_t> digests,
     text[i] = "0123456789abcdef"[digest & 15];
   }
   return text;
+}
+
+/// XXH3-128 of a text, as a text: where two must not have the same by chance.
+[[nodiscard]] inline std::string long_digest_text(std::string_view text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return digest_text(hash.high64) + digest_text(hash.low64);
 }
 
 /// digest() over bytes that come in pieces.

@@ -61,6 +61,12 @@ std::string ShardPattern::file(std::int64_t index) const {
   return before + padded(index, digits) + std::string(kOf) + padded(count, digits) + after;
 }
 
+std::vector<std::string> ShardPattern::files() const {
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < count; ++i) names.push_back(file(i));
+  return names;
+}
+
 std::string ShardPattern::text() const {
   return before + "*" + std::string(kOf) + padded(count, digits) + after;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace chunkio::base {
 
@@ -24,6 +25,8 @@ struct ShardPattern {
 
   /// The name of one file. \pre 0 <= index < count.
   [[nodiscard]] std::string file(std::int64_t index) const;
+  /// The names of all files.
+  [[nodiscard]] std::vector<std::string> files() const;
   /// The pattern itself.
   [[nodiscard]] std::string text() const;
 };

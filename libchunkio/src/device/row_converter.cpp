@@ -57,7 +57,8 @@ bool is_streamed(Stores stores, const std::byte* output, std::size_t bytes) noex
                            bytes % kCacheLineBytes == 0;
   return whole_lines || std::cmp_greater_equal(bytes, kMinStreamedBytes);
 }
-/// By name only newer versions of clang know it.
+
+/// Older versions of clang do not know it by its name.
 bool has_f16c() noexcept {
   unsigned int a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/checked_math.hpp"
-#include "h5/file_number.hpp"
+#include "base/file_number.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -82,9 +82,10 @@ std::vector<std::byte> find_layout(const AddressedBytes& file, HeaderBlock first
     }
     const std::size_t head = style.head_bytes();
     for (std::size_t at = 0; at + head <= messages.size();) {
-      const auto type = style.version_2 ? number_at<std::uint8_t>(messages, at)
-                                        : number_at<std::uint16_t>(messages, at);
-      const std::size_t size = number_at<std::uint16_t>(messages, at + (style.version_2 ? 1 : 2));
+      const auto type = style.version_2 ? base::number_at<std::uint8_t>(messages, at)
+                                        : base::number_at<std::uint16_t>(messages, at);
+      const std::size_t size =
+          base::number_at<std::uint16_t>(messages, at + (style.version_2 ? 1 : 2));
       at += head;
       if (size > messages.size() - at) return {};
       const auto data = messages.subspan(at, size);
@@ -92,7 +93,8 @@ std::vector<std::byte> find_layout(const AddressedBytes& file, HeaderBlock first
       if (type == kLayoutMessage) return {data.begin(), data.end()};
       if (type == kContinuationMessage) {
         if (size < 16) return {};
-        blocks.push_back({number_at<std::uint64_t>(data, 0), number_at<std::uint64_t>(data, 8)});
+        blocks.push_back(
+            {base::number_at<std::uint64_t>(data, 0), base::number_at<std::uint64_t>(data, 8)});
       }
     }
   }
@@ -103,18 +105,18 @@ std::vector<std::byte> find_layout(const AddressedBytes& file, HeaderBlock first
 std::vector<std::byte> layout_of(const AddressedBytes& file, std::uint64_t address) {
   std::array<std::byte, 34> head{};  // the longest one: that of version 2 with times and phases
   if (!file.read(address, head)) return {};
-  if (number_at<std::uint8_t>(head, 0) == 1) {
-    return find_layout(file, {address + 16, number_at<std::uint32_t>(head, 8)}, {});
+  if (base::number_at<std::uint8_t>(head, 0) == 1) {
+    return find_layout(file, {address + 16, base::number_at<std::uint32_t>(head, 8)}, {});
   }
   if (std::memcmp(head.data(), "OHDR\2", 5) != 0) return {};
-  const auto flags = number_at<std::uint8_t>(head, 5);
+  const auto flags = base::number_at<std::uint8_t>(head, 5);
   std::size_t at = 6;
   if ((flags & 0x20U) != 0) at += 16;  // times
   if ((flags & 0x10U) != 0) at += 4;   // phases of attribute storage
   std::uint64_t bytes = 0;
   const std::size_t width = std::size_t{1} << (flags & 3U);
   for (std::size_t i = 0; i < width; ++i) {
-    bytes |= std::uint64_t{number_at<std::uint8_t>(head, at + i)} << (8 * i);
+    bytes |= std::uint64_t{base::number_at<std::uint8_t>(head, at + i)} << (8 * i);
   }
   return find_layout(file, {address + at + width, bytes},
                      {.version_2 = true, .creation_order = (flags & 4U) != 0});
@@ -199,12 +201,12 @@ class Walk {
   [[nodiscard]] std::string parse(const Node& node, std::optional<std::size_t>& level,
                                   std::vector<Node>& children) {
     if (std::memcmp(node_.data(), "TREE\1", 5) != 0) return "is no node of an index of chunks";
-    const std::size_t own_level = number_at<std::uint8_t>(node_, 5);
+    const std::size_t own_level = base::number_at<std::uint8_t>(node_, 5);
     if (level.value_or(own_level) != own_level || own_level > kMaxLevel) {
       return "is of level " + std::to_string(own_level);
     }
     level = own_level;
-    const std::size_t entries = number_at<std::uint16_t>(node_, 6);
+    const std::size_t entries = base::number_at<std::uint16_t>(node_, 6);
     if (entries > tree_.node_entries) {
       return "has " + std::to_string(entries) + " entries of at most " +
              std::to_string(tree_.node_entries);
@@ -227,8 +229,8 @@ class Walk {
       least = number + 1;
       leaf_.push_back({.number = number,
                        .address = child_at(i),
-                       .stored_bytes = number_at<std::uint32_t>(key, 0),
-                       .filter_mask = number_at<std::uint32_t>(key, 4)});
+                       .stored_bytes = base::number_at<std::uint32_t>(key, 0),
+                       .filter_mask = base::number_at<std::uint32_t>(key, 4)});
     }
     for (const TreeEntry& entry : leaf_) visit_(entry);
     return {};
@@ -257,15 +259,16 @@ class Walk {
     return std::span(node_).subspan(kNodeHeadBytes + i * (key_bytes_ + 8), key_bytes_);
   }
   [[nodiscard]] std::uint64_t child_at(std::size_t i) const {
-    return number_at<std::uint64_t>(node_, kNodeHeadBytes + i * (key_bytes_ + 8) + key_bytes_);
+    return base::number_at<std::uint64_t>(node_,
+                                          kNodeHeadBytes + i * (key_bytes_ + 8) + key_bytes_);
   }
 
   /// Whether a key is the place of the first element of a chunk.
   [[nodiscard]] bool is_chunk(std::span<const std::byte> key) const {
     for (std::size_t axis = 0; axis < rank_; ++axis) {
-      if (number_at<std::uint64_t>(key, 8 + 8 * axis) % chunk_[axis] != 0) return false;
+      if (base::number_at<std::uint64_t>(key, 8 + 8 * axis) % chunk_[axis] != 0) return false;
     }
-    return number_at<std::uint64_t>(key, 8 + 8 * rank_) == 0;
+    return base::number_at<std::uint64_t>(key, 8 + 8 * rank_) == 0;
   }
 
   /// The number of the chunk that a key names, and whether it lies in the grid. If not: the number
@@ -276,7 +279,7 @@ class Walk {
     for (std::size_t axis = 0; axis < rank_; ++axis) {
       std::uint64_t coord = 0;
       if (inside) {
-        coord = number_at<std::uint64_t>(key, 8 + 8 * axis) / chunk_[axis];
+        coord = base::number_at<std::uint64_t>(key, 8 + 8 * axis) / chunk_[axis];
         inside = coord < grid_[axis];
         coord = std::min(coord, grid_[axis]);
       }
@@ -289,7 +292,7 @@ class Walk {
   /// that of its last chunk, with a place behind the first byte of an element.
   [[nodiscard]] std::int64_t end_before(std::span<const std::byte> key) const {
     const auto [number, inside] = number_of(key);
-    const bool behind = inside && number_at<std::uint64_t>(key, 8 + 8 * rank_) != 0;
+    const bool behind = inside && base::number_at<std::uint64_t>(key, 8 + 8 * rank_) != 0;
     return number + (behind ? 1 : 0);
   }
 
@@ -319,17 +322,18 @@ std::optional<ChunkTree> find_chunk_tree(const ByteSource& bytes, const ObjectHe
   const std::size_t rank = chunk.rank();
   // Version 3, class, rank with one axis more for the bytes of an element, address, chunk shape.
   if (layout.size() < 3 + 8 + 4 * (rank + 1)) return std::nullopt;
-  if (number_at<std::uint8_t>(layout, 0) != 3 || number_at<std::uint8_t>(layout, 1) != kChunked ||
-      number_at<std::uint8_t>(layout, 2) != rank + 1) {
+  if (base::number_at<std::uint8_t>(layout, 0) != 3 ||
+      base::number_at<std::uint8_t>(layout, 1) != kChunked ||
+      base::number_at<std::uint8_t>(layout, 2) != rank + 1) {
     return std::nullopt;
   }
   for (std::size_t axis = 0; axis < rank; ++axis) {
-    if (std::cmp_not_equal(number_at<std::uint32_t>(layout, 11 + 4 * axis), chunk[axis])) {
+    if (std::cmp_not_equal(base::number_at<std::uint32_t>(layout, 11 + 4 * axis), chunk[axis])) {
       return std::nullopt;
     }
   }
   ChunkTree tree{.base = header.base, .node_entries = node_entries};
-  const auto root = number_at<std::uint64_t>(layout, 3);
+  const auto root = base::number_at<std::uint64_t>(layout, 3);
   if (root != kUndefined) tree.root = root;
   return tree;
 }

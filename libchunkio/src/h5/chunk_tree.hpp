@@ -8,8 +8,8 @@
 /// This is what h5py and libhdf5 write unless they are asked for a later format. The tree has no
 /// checksum and comes from anywhere, so it is believed where it can be true only: the levels of
 /// nodes fall by one, keys rise from the first leaf to the last, and each node keeps within the
-/// keys of its parent. Of a tree, however crafted, no level has more nodes read than the dataset has
-/// chunks.
+/// keys of its parent. Of a tree, however crafted, no level has more nodes read than the dataset
+/// has chunks.
 ///
 /// Pure functions of the bytes; thread-safe.
 #pragma once
@@ -56,10 +56,10 @@ struct TreeEntry {
   std::uint32_t filter_mask = 0;
 };
 
-/// Calls visit(entry) for each chunk of the grid that the tree lists, each at most once, as nodes lie
-/// in the file. Chunks outside of the grid are left out.
-/// \param shape, chunk  of the dataset; the grid has fewer than 2^63 chunks.
-/// \returns what is wrong with the tree, as a clause; empty if nothing is. Nodes that are damaged
+/// Calls visit(entry) for each chunk of the grid that the tree lists, each at most once, as nodes
+/// lie in the file. Chunks outside of the grid are left out. \param shape, chunk  of the dataset;
+/// the grid has fewer than 2^63 chunks. \returns what is wrong with the tree, as a clause; empty if
+/// nothing is. Nodes that are damaged
 ///          are left out, so that chunks in them are missing.
 /// \throws Error io_failed, and what `visit` throws.
 [[nodiscard]] std::string list_chunks(const ByteSource& bytes, const ChunkTree& tree,

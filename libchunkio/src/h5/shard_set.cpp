@@ -372,9 +372,7 @@ std::shared_ptr<const Dataset::Impl> open_shards(const base::ShardPattern& patte
   const bool is_remote = io::is_remote(pattern.text());
   std::vector<std::shared_ptr<const ByteSource>> remote;
   if (is_remote) {
-    std::vector<std::string> paths;
-    for (std::int64_t i = 0; i < pattern.count; ++i) paths.push_back(pattern.file(i));
-    remote = io::open_sources(paths, options.remote);
+    remote = io::open_sources(pattern.files(), options.remote);
   } else {
     check_all_there(pattern);
     check_descriptors(pattern);

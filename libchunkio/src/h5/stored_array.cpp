@@ -8,6 +8,8 @@
 #include <utility>
 
 #include <hdf5.h>
+
+#include "base/file_number.hpp"
 #if __has_include(<H5develop.h>)
 #include <H5develop.h>  // H5Dget_chunk_index_type, in newer versions
 #endif
@@ -19,7 +21,6 @@
 #include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
-#include "h5/file_number.hpp"
 #include "h5/filters.hpp"
 #include "h5/library.hpp"
 #include "io/local_file.hpp"
@@ -254,7 +255,7 @@ class Inspection {
 #if H5_VERSION_GE(1, 12, 0)
     H5O_info2_t info;
     check_status(H5Oget_info3(array_.dataset.get(), &info, H5O_INFO_BASIC), action_, path_);
-    header.address = number_at<std::uint64_t>(std::as_bytes(std::span(info.token.__data)), 0);
+    header.address = base::number_at<std::uint64_t>(std::as_bytes(std::span(info.token.__data)), 0);
 #else
     H5O_info_t info;
     check_status(H5Oget_info2(array_.dataset.get(), &info, H5O_INFO_BASIC), action_, path_);

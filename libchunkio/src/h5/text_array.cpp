@@ -13,11 +13,11 @@
 #include <chunkio/error.hpp>
 
 #include "base/checked_math.hpp"
+#include "base/file_number.hpp"
 #include "h5/chunk_reader.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
-#include "h5/file_number.hpp"
 #include "h5/filters.hpp"
 #include "h5/library.hpp"
 #include "h5/schema.hpp"
@@ -86,7 +86,7 @@ class GlobalHeaps {
     if (!inside(header.size())) throw damaged("a place outside of it");
     const auto offset = static_cast<std::int64_t>(base + address);
     file_.bytes->read_at(offset, header, {});
-    const auto bytes = number_at<std::uint64_t>(header, 8);
+    const auto bytes = base::number_at<std::uint64_t>(header, 8);
     if (std::memcmp(header.data(), "GCOL\1", 5) != 0 || bytes < 2 * kHeaderBytes) {
       throw damaged("what is no global heap");
     }
@@ -95,8 +95,8 @@ class GlobalHeaps {
     collection.bytes.resize(static_cast<std::size_t>(bytes));
     file_.bytes->read_at(offset, collection.bytes, {});
     for (std::size_t at = kHeaderBytes; at + kHeaderBytes <= collection.bytes.size();) {
-      const auto index = number_at<std::uint16_t>(collection.bytes, at);
-      const auto length = number_at<std::uint64_t>(collection.bytes, at + 8);
+      const auto index = base::number_at<std::uint16_t>(collection.bytes, at);
+      const auto length = base::number_at<std::uint64_t>(collection.bytes, at + 8);
       at += kHeaderBytes;
       if (index == 0) break;  // What follows is free.
       if (length > collection.bytes.size() - at) throw damaged("a text that is cut");
@@ -227,10 +227,10 @@ class TextReader {
       return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     };
     if (!variable_) return unpadded(as_text(element), padding_);
-    const auto length = number_at<std::uint32_t>(element, 0);
-    const auto address = number_at<std::uint64_t>(element, 4);
+    const auto length = base::number_at<std::uint32_t>(element, 0);
+    const auto address = base::number_at<std::uint64_t>(element, 4);
     if (length == 0 || address == 0) return {};
-    const auto object = heaps_->object(address, number_at<std::uint32_t>(element, 12));
+    const auto object = heaps_->object(address, base::number_at<std::uint32_t>(element, 12));
     if (length > object.size()) throw heaps_->damaged("texts that are longer than they are");
     return unpadded(as_text(object.first(length)), H5T_STR_NULLTERM);
   }

@@ -53,8 +53,7 @@ std::span<Byte> piece_of(std::span<Byte> bytes, std::size_t index) noexcept {
 }
 
 std::string file_name(std::string_view object) {
-  const XXH128_hash_t hash = XXH3_128bits(object.data(), object.size());
-  return base::digest_text(hash.high64) + base::digest_text(hash.low64) + std::string(kSuffix);
+  return base::long_digest_text(object) + std::string(kSuffix);
 }
 
 /// Whether a file in the folder is one of ours: others are never touched.

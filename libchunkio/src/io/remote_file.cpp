@@ -35,8 +35,7 @@ constexpr std::size_t kMostBlocks = 64;
 constexpr std::size_t kSmallRead = std::size_t{64} << 10;
 /// More than any store takes: a server that says more is not believed.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
-/// Ranges less than kNear apart share a request, of at most kMergedBytes. 300,000 chunks of 3 KB
-/// take 80 requests.
+/// Ranges less than kNear apart share a request, of at most kMergedBytes.
 constexpr std::int64_t kNear = std::int64_t{1} << 20;
 constexpr std::int64_t kMergedBytes = std::int64_t{12} << 20;
 constexpr std::size_t kMergedRequests = 4;
@@ -219,8 +218,13 @@ RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
   }
   read_first_block();
   if (size_ == 0) return;
-  if (!options_.index.empty()) open_index();
-  if (!options_.cache.empty()) open_cache();
+  if (!options_.index.empty()) index_ = RemoteIndex::load(options_.index, object_version());
+  if (!options_.cache.empty()) {
+    const ObjectVersion object = object_version();
+    cache_ = std::make_unique<DiskCache>(
+        options_.cache, options_.cache_bytes,
+        object.place + "\n" + object.validator + "\n" + std::to_string(object.bytes), object.bytes);
+  }
 }
 
 ObjectVersion RemoteFile::object_version() const {
@@ -230,15 +234,6 @@ ObjectVersion RemoteFile::object_version() const {
                   (size_ == 0 ? "it is empty"
                               : "the server gives it neither an entity tag nor a time of "
                                 "modification, so a new version would not be noticed"));
-}
-
-void RemoteFile::open_index() { index_ = RemoteIndex::load(options_.index, object_version()); }
-
-void RemoteFile::open_cache() {
-  const ObjectVersion object = object_version();
-  cache_ = std::make_unique<DiskCache>(
-      options_.cache, options_.cache_bytes,
-      object.place + "\n" + object.validator + "\n" + std::to_string(object.bytes), object.bytes);
 }
 
 HttpReply RemoteFile::ask(std::int64_t begin, std::span<std::byte> out,

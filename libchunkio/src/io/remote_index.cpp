@@ -13,6 +13,7 @@
 #include <chunkio/error.hpp>
 
 #include "base/digest.hpp"
+#include "base/file_number.hpp"
 #include "io/local_file.hpp"
 
 namespace chunkio::io {
@@ -26,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "index files are littl
 constexpr std::string_view kBeginning = "{\"chunkio_index\":1,\"head_bytes\":";
 /// The first line is shorter.
 constexpr std::int64_t kFirstLine = 100;
-/// Of all lines: those of some 100,000 objects.
+/// Of all lines behind it: those of some 100,000 objects.
 constexpr std::int64_t kMaxHeadBytes = std::int64_t{32} << 20;
 
 Error no_index(const std::string& path, const std::string& why) {
@@ -35,9 +36,10 @@ Error no_index(const std::string& path, const std::string& why) {
 }
 Error damaged(const std::string& path) { return no_index(path, "is damaged"); }
 
-std::string read_text(const LocalFile& file, std::int64_t bytes) {
-  std::string text(static_cast<std::size_t>(std::min(bytes, file.size())), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)), {});
+/// Up to so many bytes: as many as there are.
+std::string read_text(const LocalFile& file, std::int64_t offset, std::int64_t bytes) {
+  std::string text(static_cast<std::size_t>(std::min(bytes, file.size() - offset)), '\0');
+  file.read_at(offset, std::as_writable_bytes(std::span(text)), {});
   return text;
 }
 
@@ -61,28 +63,37 @@ json parsed(std::string_view line, const std::string& path) {
   return object;
 }
 
-/// All lines. \throws Error corrupt_data.
-std::string read_head(const LocalFile& file) {
-  const std::string first = read_text(file, kFirstLine);
+/// What is said of the objects, and where their parts begin in the file.
+struct Head {
+  std::string lines = {};
+  std::int64_t parts_begin = 0;
+};
+
+/// \throws Error corrupt_data.
+Head read_head(const LocalFile& file) {
+  const std::string first = read_text(file, 0, kFirstLine);
   if (!first.starts_with(kBeginning)) {
     throw no_index(file.name(), "is no index file of remote files");
   }
-  const json line = parsed(std::string_view(first).substr(0, first.find('\n')), file.name());
-  return read_text(
-      file, number_of(line, "head_bytes", std::min(kMaxHeadBytes, file.size()), file.name()));
+  const std::size_t end = first.find('\n');
+  if (end == std::string::npos) throw damaged(file.name());
+  const auto begin = static_cast<std::int64_t>(end) + 1;
+  const std::int64_t bytes = number_of(parsed(first.substr(0, end), file.name()), "head_bytes",
+                                       std::min(kMaxHeadBytes, file.size() - begin), file.name());
+  return {read_text(file, begin, bytes), begin + bytes};
 }
 
 /// The line of an object. \throws Error corrupt_data, invalid_argument.
-json find_line(const std::string& path, const std::string& head, const ObjectVersion& object) {
-  const std::size_t at = head.find("\"place\":\"" + place_digest(object.place) + '"');
+json find_line(const std::string& path, const std::string& lines, const ObjectVersion& object) {
+  const std::size_t at = lines.find("\"place\":\"" + base::long_digest_text(object.place) + '"');
   if (at == std::string::npos) {
     throw Error(ErrorCode::invalid_argument,
                 path + " is an index file of other files than " + object.name +
                     "; make one of it with h5pack index",
                 "remote_index");
   }
-  const std::size_t begin = head.rfind('\n', at) + 1;
-  json line = parsed(std::string_view(head).substr(begin, head.find('\n', at) - begin), path);
+  const std::size_t begin = lines.rfind('\n', at) + 1;  // 0 in the first line
+  json line = parsed(std::string_view(lines).substr(begin, lines.find('\n', at) - begin), path);
   if (text_of(line, "version", path) != object.validator ||
       number_of(line, "bytes", std::numeric_limits<std::int64_t>::max(), path) != object.bytes) {
     throw no_index(path, "is an index file of another version of " + object.name);
@@ -93,12 +104,6 @@ json find_line(const std::string& path, const std::string& head, const ObjectVer
 void append_number(std::vector<std::byte>& bytes, std::int64_t number) {
   const auto raw = std::as_bytes(std::span(&number, 1));
   bytes.insert(bytes.end(), raw.begin(), raw.end());
-}
-
-std::int64_t number_at(std::span<const std::byte> bytes, std::size_t at) noexcept {
-  std::int64_t number = 0;
-  std::memcpy(&number, bytes.data() + at, sizeof number);
-  return number;
 }
 
 /// Parts that are ascending, disjoint and not adjacent.
@@ -123,15 +128,12 @@ std::vector<ObjectPart> joined(std::vector<ObjectPart> parts) {
 
 }  // namespace
 
-std::string place_digest(const std::string& place) {
-  const XXH128_hash_t hash = XXH3_128bits(place.data(), place.size());
-  return base::digest_text(hash.high64) + base::digest_text(hash.low64);
-}
-
 RemoteIndex RemoteIndex::load(const std::string& path, const ObjectVersion& object) {
   const LocalFile file(path);
-  const json line = find_line(path, read_head(file), object);
-  const std::int64_t begin = number_of(line, "parts_at", file.size(), path);
+  const Head head = read_head(file);
+  const json line = find_line(path, head.lines, object);
+  const std::int64_t begin =
+      head.parts_begin + number_of(line, "parts_at", file.size() - head.parts_begin, path);
   RemoteIndex index;
   index.bytes_.resize(
       static_cast<std::size_t>(number_of(line, "part_bytes", file.size() - begin, path)));
@@ -142,8 +144,9 @@ RemoteIndex RemoteIndex::load(const std::string& path, const ObjectVersion& obje
   constexpr std::size_t kNumbers = 2 * sizeof(std::int64_t);
   for (std::size_t at = 0; at < index.bytes_.size();) {
     if (index.bytes_.size() - at < kNumbers) throw damaged(path);
-    const std::int64_t offset = number_at(index.bytes_, at);
-    const std::int64_t bytes = number_at(index.bytes_, at + sizeof offset);
+    const auto offset = static_cast<std::int64_t>(base::number_at<std::uint64_t>(index.bytes_, at));
+    const auto bytes =
+        static_cast<std::int64_t>(base::number_at<std::uint64_t>(index.bytes_, at + sizeof offset));
     at += kNumbers;
     if (offset < 0 || bytes <= 0 || bytes > object.bytes || offset > object.bytes - bytes ||
         std::cmp_greater(bytes, index.bytes_.size() - at) ||
@@ -177,8 +180,8 @@ bool RemoteIndex::read(std::int64_t offset, std::span<std::byte> out) const noex
 }
 
 std::vector<std::byte> encode_index(std::vector<IndexedObject> objects) {
+  std::string lines;
   std::vector<std::byte> parts;
-  std::vector<json> lines;
   for (IndexedObject& object : objects) {
     const std::size_t begin = parts.size();
     for (const ObjectPart& part : joined(std::move(object.parts))) {
@@ -187,32 +190,21 @@ std::vector<std::byte> encode_index(std::vector<IndexedObject> objects) {
       parts.insert(parts.end(), part.bytes.begin(), part.bytes.end());
     }
     const auto own = std::span<const std::byte>(parts).subspan(begin);
-    lines.push_back({{"name", object.version.name},
-                     {"place", place_digest(object.version.place)},
-                     {"version", object.version.validator},
-                     {"bytes", object.version.bytes},
-                     {"parts_at", begin},
-                     {"part_bytes", own.size()},
-                     {"digest", base::digest_text(base::digest(own))}});
+    const json line = {{"name", object.version.name},
+                       {"place", base::long_digest_text(object.version.place)},
+                       {"version", object.version.validator},
+                       {"bytes", object.version.bytes},
+                       {"parts_at", begin},
+                       {"part_bytes", own.size()},
+                       {"digest", base::digest_text(base::digest(own))}};
+    lines += line.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
   }
-  // Where parts begin depends on how many digits that has, so all lines leave room for it.
-  const auto head_of = [&](std::size_t head_bytes) {
-    std::string head = std::string(kBeginning) + std::to_string(head_bytes) + "}\n";
-    for (const json& line : lines) {
-      json placed = line;
-      placed["parts_at"] = line.at("parts_at").get<std::size_t>() + head_bytes;
-      head += placed.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
-    }
-    return head;
-  };
-  std::size_t head_bytes = head_of(kMaxHeadBytes).size();
-  std::string head = head_of(head_bytes);
-  head.resize(head_bytes, ' ');
-  if (std::cmp_greater(head_bytes, kMaxHeadBytes)) {
+  if (std::cmp_greater(lines.size(), kMaxHeadBytes)) {
     throw Error(ErrorCode::invalid_argument, "an index file cannot be of " +
                                                  std::to_string(objects.size()) +
                                                  " files; make one of each part of them");
   }
+  const std::string head = std::string(kBeginning) + std::to_string(lines.size()) + "}\n" + lines;
   const auto raw = std::as_bytes(std::span(head));
   parts.insert(parts.begin(), raw.begin(), raw.end());
   return parts;

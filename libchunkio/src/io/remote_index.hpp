@@ -19,13 +19,10 @@ namespace chunkio::io {
 /// A version of a remote object.
 struct ObjectVersion {
   std::string name = {};       ///< For messages.
-  std::string place = {};      ///< ObjectAddress::place.
+  std::string place = {};      ///< ObjectAddress::place; written as its digest.
   std::string validator = {};  ///< Its entity tag, or the time of its modification.
   std::int64_t bytes = 0;
 };
-
-/// ObjectVersion::place as it is written: it may tell more than a name.
-[[nodiscard]] std::string place_digest(const std::string& place);
 
 /// Bytes of an object, in any order; they may overlap.
 struct ObjectPart {

@@ -17,14 +17,6 @@
 namespace chunkio {
 namespace {
 
-std::vector<std::string> files_named(const std::string& path) {
-  const auto pattern = base::ShardPattern::parse(path);
-  if (!pattern) return {path};
-  std::vector<std::string> files;
-  for (std::int64_t i = 0; i < pattern->count; ++i) files.push_back(pattern->file(i));
-  return files;
-}
-
 /// Reads what reading any row needs to know of each array.
 void read_first_row(const Dataset& dataset) {
   const DatasetInfo& info = dataset.info();
@@ -55,8 +47,10 @@ std::int64_t save_remote_index(const std::string& path, const std::string& outpu
   auto file = write::PartialFile::begin(output, {.overwrite = overwrite});
   OpenOptions open = options;
   open.remote.index.clear();
+  const auto pattern = base::ShardPattern::parse(path);
+  const auto paths = pattern ? pattern->files() : std::vector<std::string>{path};
   std::vector<io::IndexedObject> objects;
-  for (auto& source : io::open_sources(files_named(path), open.remote)) {
+  for (auto& source : io::open_sources(paths, open.remote)) {
     const auto remote = std::dynamic_pointer_cast<const io::RemoteFile>(std::move(source));
     const auto recording = std::make_shared<io::RecordingSource>(remote);
     read_first_row(Dataset::open(recording, open));

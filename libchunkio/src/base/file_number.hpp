@@ -1,10 +1,10 @@
-/// Numbers as HDF5 files have them: little-endian.
+/// Numbers as files have them: little-endian.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
-namespace chunkio::h5 {
+namespace chunkio::base {
 
 /// The unsigned number at byte `at`. \pre it lies in `bytes`.
 template <class T>
@@ -16,4 +16,4 @@ template <class T>
   return value;
 }
 
-}  // namespace chunkio::h5
+}  // namespace chunkio::base
