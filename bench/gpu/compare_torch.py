@@ -5,7 +5,8 @@
 
 Batches of uint8 [B,H,W,C] that lie on the device become normalised float16 or float32 images, [B,C,H,W] or
 channels-last: by a chain of operations (permute, to, sub, div), and by torchvision.transforms.v2, where it is
-installed. Both are compared with float64 on the CPU first. Prints JSON, which `figures gpu --torch` puts beside its own
+installed. Both are compared with float64 on the CPU first. Also random resized crops by torchvision, and rows of a sparse
+matrix made dense. Prints JSON, which `figures gpu --torch` puts beside its own
 figures; sizes of images and batches are those of that program.
 """
 
@@ -16,6 +17,9 @@ import sys
 SIZES = {"CelebA-sized": ((218, 178, 3), 512), "CIFAR-sized": ((32, 32, 3), 65536)}
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
+# As measure_resized_crops.cpp and measure_dense_rows.cpp have them.
+RESIZED = {"stored": (375, 500, 3), "side": 224, "batch": 256}
+DENSE = {"columns": 20_000, "entries": 1500, "rows": 2048, "row_sum": 10_000}
 # Moved in one timing at least; many launches, so that the time between them does not count.
 TIMED_BYTES = 16e9
 # Inputs that were used since one was used last, in sizes of the L2 cache.
@@ -102,6 +106,61 @@ def measure(torch, transforms, size, dtype_name, layout, rounds):
             "relative_errors": errors, **{f"{name}_seconds": values for name, values in seconds.items()}}
 
 
+def resized_crops(torch, transforms):
+    """An image at a time, as boxes differ; flips and normalising then are of whole batches."""
+    images = torch.randint(0, 256, (RESIZED["batch"], *RESIZED["stored"]), dtype=torch.uint8, device="cuda")
+    crop = transforms.RandomResizedCrop(RESIZED["side"], antialias=True)
+    finish = transforms.Compose([transforms.ToDtype(torch.float16, scale=True), transforms.Normalize(MEAN, STD)])
+
+    def work():
+        crops = torch.stack([crop(image.permute(2, 0, 1)) for image in images])
+        return finish(torch.where(torch.rand(len(crops), 1, 1, 1, device="cuda") < 0.5, crops.flip(3), crops))
+
+    result = work()
+    if result.shape != (RESIZED["batch"], 3, RESIZED["side"], RESIZED["side"]) or result.dtype != torch.float16:
+        raise RuntimeError(f"the crops are {result.dtype} {tuple(result.shape)}")
+    return work, "torchvision.transforms.v2, an image at a time on the device"
+
+
+def dense_rows(torch, transformed):
+    rows, entries, columns = DENSE["rows"], DENSE["entries"], DENSE["columns"]
+    # One of each so many columns, so that they ascend.
+    first = torch.arange(entries, device="cuda") * columns // entries
+    indices = (first + torch.randint(0, columns // entries, (rows, entries), device="cuda")).to(torch.int32).flatten()
+    values = torch.randint(1, 9, (rows * entries,), device="cuda").to(torch.float32)
+    offsets = torch.arange(0, rows * entries + 1, entries, dtype=torch.int32, device="cuda")
+
+    def work():
+        kept = values
+        if transformed:
+            factors = DENSE["row_sum"] / torch.segment_reduce(values, "sum", offsets=offsets.to(torch.int64))
+            kept = (values * factors.repeat_interleave(entries)).log1p()
+        return torch.sparse_csr_tensor(offsets, indices, kept, (rows, columns), check_invariants=False).to_dense()
+
+    result = work()[:8].cpu()
+    expected = torch.zeros(8, columns, dtype=torch.float64)
+    few = values.cpu().to(torch.float64).view(rows, entries)[:8]
+    if transformed:
+        few = (few * DENSE["row_sum"] / few.sum(1, keepdim=True)).log1p()
+    expected.scatter_(1, indices.cpu().to(torch.int64).view(rows, entries)[:8], few)
+    torch.testing.assert_close(result.to(torch.float64), expected, rtol=1e-5, atol=0)
+    return work, "torch.sparse_csr_tensor().to_dense() on the device"
+
+
+def measure_works(torch, transforms, rounds):
+    """What `figures gpu` measures beside the kernel that normalises: seconds of a batch, in each round."""
+    makers = {"dense rows": lambda: dense_rows(torch, False), "dense rows, log1p": lambda: dense_rows(torch, True)}
+    if transforms is not None:
+        makers["resized crops"] = lambda: resized_crops(torch, transforms)
+    made = {}
+    for name, make in makers.items():
+        work, how = make()
+        launches = 3 if name == "resized crops" else 100
+        seconds_of(torch, [work], launches)
+        made[name] = {"how": how, "seconds": [seconds_of(torch, [work], launches) for _ in range(rounds)]}
+    return made
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9, help="interleaved rounds (default 9)")
@@ -126,8 +185,9 @@ def main():
                 for layout in ("nchw", "nhwc"):
                     cases.append(measure(torch, transforms, size, dtype, layout, options.rounds))
                     torch.cuda.empty_cache()
+        works = measure_works(torch, transforms, options.rounds)
     text = json.dumps({"torch": torch.__version__, "torchvision": torchvision and torchvision.__version__,
-                       "cuda": torch.version.cuda, "device": torch.cuda.get_device_name(0), "cases": cases}, indent=2)
+                       "cuda": torch.version.cuda, "device": torch.cuda.get_device_name(0), "cases": cases, "works": works}, indent=2)
     if options.json is None:
         print(text)
     else:

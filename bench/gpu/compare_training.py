@@ -5,8 +5,8 @@
                         [--json FILE] [--timeline FILE]
 
 The step: bfloat16 autocast, channels-last, SGD; with --compile by torch.compile. `step alone` runs it on one batch
-that stays on the GPU: no loader can be faster. Ways take turns; a figure is the median (lowest to highest) over the
-rounds. `stall` is 1 - images/s of the way / images/s of the step alone, of the same round.
+that stays on the GPU: no loader can be faster. Ways take turns, the step alone before and behind all
+others; a figure is the median (lowest to highest) over the rounds. `stall` is 1 - images/s of the way / images/s of the step alone, of the same round.
 
   chunkio resident   chunkio.torch.DataLoader(device="cuda"), the dataset on the GPU
   chunkio from host  the same with resident "off": every image crosses the bus each epoch
@@ -14,12 +14,18 @@ rounds. `stall` is 1 - images/s of the way / images/s of the step alone, of the 
                      copied
   torch v2 on GPU    the best of PyTorch: whole batches of uint8 from memory that workers share, pinned, flipped and
                      normalised on the GPU by torchvision.transforms.v2
+  DALI               the same memory by fn.external_source, uploaded, flipped and normalised by
+                     fn.crop_mirror_normalize
+  FFCV               a file of raw images in the page cache; flipped on the CPU, normalised on the GPU
+
+The last two are left out where they are not installed.
 
 Files are drawn, in the page cache, and removed at the end. Before anything is timed, each way delivers each label of
 an epoch once.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -80,12 +86,10 @@ class Step:
 class Samples(torch.utils.data.Dataset):
     """As tutorials write it: the file is opened in each worker, and a sample is made by itself."""
 
-    def __init__(self, path):
-        self.path, self.file = path, None
+    def __init__(self, path, transform):
+        self.path, self.file, self.transform = path, None, transform
         with h5py.File(path) as file:
             self.count = len(file["images"])
-        self.transform = v2.Compose(
-            [v2.ToImage(), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
 
     def __len__(self):
         return self.count
@@ -94,7 +98,7 @@ class Samples(torch.utils.data.Dataset):
         if self.file is None:
             self.file = h5py.File(self.path)
             self.images, self.labels = self.file["images"], self.file["labels"][:]
-        return self.transform(self.images[row]), self.labels[row]
+        return self.transform(self.images[row]), int(self.labels[row])
 
 
 class WholeBatches(torch.utils.data.Dataset):
@@ -118,7 +122,9 @@ def chunkio_way(path, batch, resident):
 
 
 def torch_way(path, batch, workers):
-    loader = torch.utils.data.DataLoader(Samples(path), batch, shuffle=True, num_workers=workers, pin_memory=True,
+    transform = v2.Compose(
+        [v2.ToImage(), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
+    loader = torch.utils.data.DataLoader(Samples(path, transform), batch, shuffle=True, num_workers=workers, pin_memory=True,
                                          persistent_workers=True, prefetch_factor=4, drop_last=True)
 
     def epoch():
@@ -133,15 +139,71 @@ def transforms_way(path, batch, workers):
     sampler = torch.utils.data.BatchSampler(torch.utils.data.RandomSampler(range(len(data.labels))), batch, drop_last=True)
     loader = torch.utils.data.DataLoader(data, sampler=sampler, batch_size=None, num_workers=workers, pin_memory=True,
                                          persistent_workers=True, prefetch_factor=4)
-    transform = v2.Compose([v2.RandomHorizontalFlip(), v2.ToDtype(torch.bfloat16, scale=True), v2.Normalize(MEAN, STD)])
+    transform = v2.Compose([v2.ToDtype(torch.bfloat16, scale=True), v2.Normalize(MEAN, STD)])
 
     def epoch():
         for images, labels in loader:
-            # [B,H,W,C] in memory is channels-last [B,C,H,W].
-            images = transform(images.cuda(non_blocking=True).permute(0, 3, 1, 2))
-            yield images, labels.cuda(non_blocking=True)
+            # [B,H,W,C] in memory is channels-last [B,C,H,W]. v2.RandomHorizontalFlip flips all of a batch, or none.
+            images = images.cuda(non_blocking=True).permute(0, 3, 1, 2)
+            flipped = torch.rand(len(images), 1, 1, 1, device="cuda") < 0.5
+            yield transform(torch.where(flipped, images.flip(3), images)), labels.cuda(non_blocking=True)
 
     return epoch
+
+
+def dali_way(path, batch, workers):
+    from nvidia.dali import fn, pipeline_def, types
+    from nvidia.dali.plugin.pytorch import DALIGenericIterator
+
+    with h5py.File(path) as file:
+        images, labels = file["images"][:], file["labels"][:]
+
+    def batches():
+        rng = np.random.default_rng(SEED)
+        while True:
+            order = rng.permutation(len(labels))
+            for first in range(0, len(order) // batch * batch, batch):
+                rows = order[first : first + batch]
+                yield images[rows], labels[rows]
+
+    @pipeline_def(batch_size=batch, num_threads=workers, device_id=0, prefetch_queue_depth=4)
+    def pipeline():
+        pictures, numbers = fn.external_source(batches(), num_outputs=2, batch=True, layout=["HWC", None])
+        pictures = fn.crop_mirror_normalize(
+            pictures.gpu(), dtype=types.FLOAT16, output_layout="HWC", mirror=fn.random.coin_flip(),
+            mean=[255 * value for value in MEAN], std=[255 * value for value in STD])  # fmt: skip
+        return pictures, numbers.gpu()
+
+    made = pipeline()
+    made.build()
+    loader = DALIGenericIterator(made, ["images", "labels"], size=-1)
+
+    def epoch():
+        for _ in range(len(labels) // batch):
+            made = next(loader)[0]
+            yield made["images"].permute(0, 3, 1, 2), made["labels"].flatten()
+
+    return epoch
+
+
+def ffcv_way(path, batch, workers):
+    from ffcv.fields import IntField, RGBImageField
+    from ffcv.fields.decoders import IntDecoder, SimpleRGBImageDecoder
+    from ffcv.loader import Loader, OrderOption
+    from ffcv.transforms import NormalizeImage, RandomHorizontalFlip, Squeeze, ToDevice, ToTensor, ToTorchImage
+    from ffcv.writer import DatasetWriter
+
+    beton = path.with_suffix(".beton")
+    writer = DatasetWriter(beton, {"image": RGBImageField(write_mode="raw"), "label": IntField()}, num_workers=workers)
+    writer.from_indexed_dataset(Samples(path, lambda image: image))
+    device = torch.device("cuda:0")
+    mean, std = 255 * np.array(MEAN), 255 * np.array(STD)
+    loader = Loader(
+        str(beton), batch_size=batch, num_workers=workers, os_cache=True, order=OrderOption.RANDOM, drop_last=True,
+        pipelines={"image": [SimpleRGBImageDecoder(), RandomHorizontalFlip(), ToTensor(),
+                             ToDevice(device, non_blocking=True), ToTorchImage(), NormalizeImage(mean, std, np.float16)],
+                   "label": [IntDecoder(), ToTensor(), ToDevice(device, non_blocking=True), Squeeze()]})  # fmt: skip
+    return lambda: iter(loader)
 
 
 class Utilisation:
@@ -176,7 +238,7 @@ def endless(epoch):
 
 
 def train(step, epoch, seconds, batch):
-    """Images a second over whole steps, after one second of warming up; and the mean utilisation."""
+    """Images a second over whole steps, after half a second of warming up; and the mean utilisation."""
     batches = endless(epoch)
 
     def run(duration):
@@ -187,7 +249,7 @@ def train(step, epoch, seconds, batch):
         torch.cuda.synchronize()  # the queue of a stream is short: little of what was launched is not done by then
         return steps * batch / (time.perf_counter() - start)
 
-    run(1)
+    run(0.5)
     watch = Utilisation()
     speed = run(seconds)
     return speed, watch.end()
@@ -253,6 +315,10 @@ def measure(options, shape_name):
               "chunkio from host": lambda: chunkio_way(path, batch, "off"),
               "torch v2 on GPU": lambda: transforms_way(path, batch, workers),
               "torch DataLoader": lambda: torch_way(path, batch, workers)}
+    if importlib.util.find_spec("nvidia.dali"):
+        makers["DALI"] = lambda: dali_way(path, batch, workers)
+    if importlib.util.find_spec("ffcv"):
+        makers["FFCV"] = lambda: ffcv_way(path, batch, workers)
     ways = {name: make() for name, make in makers.items() if not options.ways or name in options.ways}
     for name, epoch in ways.items():
         check_labels(name, epoch, count, batch)
@@ -266,13 +332,21 @@ def measure(options, shape_name):
         options.timeline.write_text(json.dumps(drawn) + "\n")
     speeds = {name: [] for name in ways}
     used = {name: [] for name in ways}
+    def turn(name):
+        speed, utilisation = train(step, ways[name], options.seconds, batch)
+        print(f"{shape_name}, {name}: {speed:,.0f} images/s, GPU {utilisation}", file=sys.stderr, flush=True)
+        speeds[name].append(speed)
+        used[name].append(utilisation)
+
     for _ in range(options.rounds):
-        for name, epoch in ways.items():
-            speed, utilisation = train(step, epoch, options.seconds, batch)
-            speeds[name].append(speed)
-            used[name].append(utilisation)
-            print(f"{shape_name}, {name}: {speed:,.0f} images/s, GPU {utilisation}", file=sys.stderr, flush=True)
+        for name in ways:
+            turn(name)
+        # Once more, because clocks drift: its speed is the mean of both.
+        turn("step alone")
+        before, after = speeds["step alone"].pop(-2), speeds["step alone"].pop()
+        speeds["step alone"].append((before + after) / 2)
     path.unlink()
+    path.with_suffix(".beton").unlink(missing_ok=True)
     return {"shape": shape_name, "count": count, "batch": batch, "compiled": options.compile, "workers": workers, "speeds": speeds,
             "utilisation": used}
 

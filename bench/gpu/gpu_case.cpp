@@ -8,6 +8,7 @@
 
 #include "device/image_transform.hpp"
 #include "harness/in_parallel.hpp"
+#include "harness/spread.hpp"
 
 namespace bench {
 
@@ -31,6 +32,65 @@ TimedStream::~TimedStream() {
   static_cast<void>(cudaEventDestroy(end_));
   static_cast<void>(cudaEventDestroy(start_));
   static_cast<void>(cudaStreamDestroy(stream_));
+}
+
+std::int64_t timed_launches(std::int64_t bytes) {
+  return std::clamp<std::int64_t>(64'000'000'000 / bytes, 10, 4000);
+}
+
+TurnSeconds times_of_turns(TimedStream& stream, std::int64_t rounds, std::int64_t launches,
+                           const std::function<void(cudaStream_t)>& work,
+                           const std::function<void(cudaStream_t)>& copy, double copy_share) {
+  constexpr double kWarmUpSeconds = 0.3;
+  const auto count = static_cast<double>(launches);
+  // A device that had nothing to do needs a while to raise its clocks.
+  for (double busy = 0; busy < kWarmUpSeconds;) {
+    busy += stream.seconds_of(work) + stream.seconds_of(copy);
+  }
+  TurnSeconds seconds;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    seconds.work.push_back(stream.seconds_of(work) / count);
+    seconds.copy.push_back(stream.seconds_of(copy) / count * copy_share);
+  }
+  return seconds;
+}
+
+TurnSeconds times_beside_copies(const GpuRun& run, TimedStream& stream, std::int64_t bytes,
+                                const std::function<void(cudaStream_t)>& work) {
+  const auto half = static_cast<std::size_t>(bytes / 2);
+  const chunkio::device::DeviceBuffer buffer(run.gpu, 2 * half);
+  std::byte* const memory = buffer.get();
+  check_cuda(cudaMemset(memory, 0xA5, 2 * half), "cudaMemset");
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  const std::int64_t launches = timed_launches(bytes);
+  return times_of_turns(
+      stream, run.options.rounds, launches,
+      [&](cudaStream_t s) {
+        for (std::int64_t i = 0; i < launches; ++i) work(s);
+      },
+      [&](cudaStream_t s) {
+        for (std::int64_t i = 0; i < launches; ++i) {
+          check_cuda(cudaMemcpyAsync(memory + half, memory, half, cudaMemcpyDeviceToDevice, s),
+                     "cudaMemcpyAsync");
+        }
+      });
+}
+
+void add_torch_work(const GpuRun& run, const std::string& work, const std::string& row,
+                    const TurnSeconds& seconds, Report& report) {
+  const std::string name = "PyTorch / " + row;
+  if (run.torch.is_null()) {
+    return report.add({name, "-", {}, {}, "compare_torch.py was not run"});
+  }
+  if (!run.torch.at("works").contains(work)) {
+    return report.add({name, "-", {}, {}, "there was no torchvision"});
+  }
+  const auto& made = run.torch.at("works").at(work);
+  report.add({name,
+              "-",
+              ratios(made.at("seconds").get<std::vector<double>>(), seconds.work),
+              {},
+              made.at("how").get<std::string>()});
 }
 
 chunkio::NormalizeOptions normalize_options(chunkio::DType dtype, chunkio::Layout layout) {

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -55,6 +57,39 @@ class TimedStream {
   cudaEvent_t end_ = nullptr;
 };
 
+/// Launches to be timed at once, each of which moves `bytes`: about 15 ms on a fast device.
+[[nodiscard]] std::int64_t timed_launches(std::int64_t bytes);
+
+struct TurnSeconds {
+  std::vector<double> work;  ///< Of a batch, for each round.
+  std::vector<double> copy;  ///< Of as many bytes in device memory.
+};
+
+/// Has `work` and `copy` take turns. Each puts `launches` batches into the stream that it is given.
+/// \param copy_share  bytes that the work moves / that the copy moves.
+[[nodiscard]] TurnSeconds times_of_turns(TimedStream& stream, std::int64_t rounds,
+                                         std::int64_t launches,
+                                         const std::function<void(cudaStream_t)>& work,
+                                         const std::function<void(cudaStream_t)>& copy,
+                                         double copy_share = 1);
+
+/// The same for work that moves `bytes` in a launch, beside copies in a buffer of its own.
+[[nodiscard]] TurnSeconds times_beside_copies(const GpuRun& run, TimedStream& stream,
+                                              std::int64_t bytes,
+                                              const std::function<void(cudaStream_t)>& work);
+/// The row "PyTorch / `row`", by what compare_torch.py calls `work`.
+void add_torch_work(const GpuRun& run, const std::string& work, const std::string& row,
+                    const TurnSeconds& seconds, Report& report);
+
+/// A buffer on the device with the bytes of `host`.
+template <class T>
+[[nodiscard]] chunkio::device::DeviceBuffer on_device(const GpuRun& run, std::span<const T> host) {
+  chunkio::device::DeviceBuffer buffer(run.gpu, host.size_bytes() + chunkio::device::kKernelSlack);
+  check_cuda(cudaMemcpy(buffer.get(), host.data(), host.size_bytes(), cudaMemcpyHostToDevice),
+             "cudaMemcpy");
+  return buffer;
+}
+
 /// The mean and standard deviation of ImageNet's images, as compare_torch.py has them.
 chunkio::NormalizeOptions normalize_options(chunkio::DType dtype, chunkio::Layout layout);
 
@@ -66,6 +101,10 @@ void check_outputs(const chunkio::device::NormalizePlan& plan, std::span<const s
 
 /// The kernel against copies in device memory, and against PyTorch.
 void measure_kernel(const GpuRun& run, const ImageSize& size, Report& report);
+/// Random resized crops against copies, and against torchvision.
+void measure_resized_crops(const GpuRun& run, Report& report);
+/// Rows of a sparse matrix made dense, against copies, and against PyTorch.
+void measure_dense_rows(const GpuRun& run, Report& report);
 /// Batches from a loader's page-locked memory against bare copies to the device.
 void measure_uploads(const GpuRun& run, const Case& images, Report& report);
 /// What a batch costs beside its bytes: small copies, events.

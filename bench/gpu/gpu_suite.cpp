@@ -76,6 +76,12 @@ nlohmann::ordered_json read_json(const std::string& path) {
 
 Suite gpu_suite() {
   const auto state = std::make_shared<GpuState>();
+  // What has no image size of the table is measured beside the last.
+  const auto once = [state](void (*measure)(const GpuRun&, Report&)) {
+    return [state, measure](Report& report) {
+      if (state->size.bytes() == kImageSizes[1].bytes()) measure(*state->run, report);
+    };
+  };
   return {
       .name = "gpu",
       .description = "Figures about the GPU path",
@@ -96,12 +102,9 @@ Suite gpu_suite() {
           },
       .experiments = {{"kernel",
                        [state](Report& r) { measure_kernel(*state->run, state->size, r); }},
-                      {"calls",
-                       [state](Report& r) {
-                         if (state->size.bytes() == kImageSizes[1].bytes()) {
-                           measure_calls(*state->run, r);
-                         }
-                       }},
+                      {"calls", once(measure_calls)},
+                      {"resized-crops", once(measure_resized_crops)},
+                      {"dense-rows", once(measure_dense_rows)},
                       {"uploads",
                        [state](Report& r) { measure_uploads(*state->run, state->images(), r); }},
                       {"file-to-device", [state](Report& r) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,9 +31,6 @@ constexpr std::int64_t kLargeBatch = 65536;
 constexpr std::int64_t kSmallImage = 16384;  // bytes
 /// Inputs that were used since a buffer was used last, in sizes of the L2 cache.
 constexpr std::int64_t kCacheMultiple = 4;
-/// Moved in one timing: about 15 ms on a fast device.
-constexpr std::int64_t kTimedBytes = 64'000'000'000;
-constexpr double kWarmUpSeconds = 0.3;
 /// As of cudaMalloc.
 constexpr std::int64_t kAlignment = 256;
 
@@ -119,9 +115,9 @@ class Batches {
   [[nodiscard]] std::int64_t bytes() const noexcept {
     return num_rows_ * (plan_.image_bytes() + plan_.output_bytes());
   }
-  /// Read and written by a copy.
-  [[nodiscard]] std::int64_t copy_bytes() const noexcept {
-    return 2 * static_cast<std::int64_t>(half_);
+  /// Bytes of the kernel / of a copy, which moves up to a few hundred less.
+  [[nodiscard]] double copy_share() const noexcept {
+    return static_cast<double>(bytes()) / (2.0 * static_cast<double>(half_));
   }
 
   void normalize(std::int64_t i, cudaStream_t stream) const {
@@ -191,57 +187,34 @@ class Graph {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-struct Seconds {
-  std::vector<double> kernel;  // Of a batch, for each round.
-  std::vector<double> copy;    // Of as many bytes.
-};
-
-/// Interleaved. Each work puts `launches` batches into the stream.
-Seconds time_by_turns(TimedStream& stream, const Batches& batches, std::int64_t rounds,
-                      std::int64_t launches, const std::function<void(cudaStream_t)>& kernel,
-                      const std::function<void(cudaStream_t)>& copy) {
-  // The copy moves up to a few hundred bytes less.
-  const double share =
-      static_cast<double>(batches.bytes()) / static_cast<double>(batches.copy_bytes());
-  const auto count = static_cast<double>(launches);
-  // A device that had nothing to do needs a while to raise its clocks.
-  for (double busy = 0; busy < kWarmUpSeconds;) {
-    busy += stream.seconds_of(kernel) + stream.seconds_of(copy);
-  }
-  Seconds seconds;
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    seconds.kernel.push_back(stream.seconds_of(kernel) / count);
-    seconds.copy.push_back(stream.seconds_of(copy) / count * share);
-  }
-  return seconds;
-}
-
-Seconds time_launches(TimedStream& stream, const Batches& batches, std::int64_t rounds) {
-  const std::int64_t launches = std::clamp<std::int64_t>(kTimedBytes / batches.bytes(), 10, 4000);
-  return time_by_turns(
-      stream, batches, rounds, launches,
+TurnSeconds time_launches(TimedStream& stream, const Batches& batches, std::int64_t rounds) {
+  const std::int64_t launches = timed_launches(batches.bytes());
+  return times_of_turns(
+      stream, rounds, launches,
       [&](cudaStream_t s) {
         for (std::int64_t i = 0; i < launches; ++i) batches.normalize(i, s);
       },
       [&](cudaStream_t s) {
         for (std::int64_t i = 0; i < launches; ++i) batches.copy(i, s);
-      });
+      },
+      batches.copy_share());
 }
 
-Seconds time_graphs(TimedStream& stream, const Batches& batches, std::int64_t rounds) {
+TurnSeconds time_graphs(TimedStream& stream, const Batches& batches, std::int64_t rounds) {
   const Graph kernel(batches, stream.get(),
                      [&](std::int64_t i, cudaStream_t s) { batches.normalize(i, s); });
   const Graph copy(batches, stream.get(),
                    [&](std::int64_t i, cudaStream_t s) { batches.copy(i, s); });
   const std::int64_t replays = std::max<std::int64_t>(1, 4000 / batches.size());
-  return time_by_turns(
-      stream, batches, rounds, replays * batches.size(),
+  return times_of_turns(
+      stream, rounds, replays * batches.size(),
       [&](cudaStream_t s) {
         for (std::int64_t i = 0; i < replays; ++i) kernel.launch(s);
       },
       [&](cudaStream_t s) {
         for (std::int64_t i = 0; i < replays; ++i) copy.launch(s);
-      });
+      },
+      batches.copy_share());
 }
 
 std::vector<double> microseconds(std::vector<double> seconds) {
@@ -250,7 +223,7 @@ std::vector<double> microseconds(std::vector<double> seconds) {
 }
 
 void add_torch(const GpuRun& run, const ImageSize& size, const Kind& kind, std::int64_t batch,
-               const Seconds& seconds, Report& report) {
+               const TurnSeconds& seconds, Report& report) {
   const std::string by_operations = "PyTorch's operations one by one / kernel, " + kind.name();
   const std::string by_transforms = "torchvision.transforms.v2 / kernel, " + kind.name();
   const Target target = at_least(4);
@@ -266,7 +239,7 @@ void add_torch(const GpuRun& run, const ImageSize& size, const Kind& kind, std::
       continue;
     }
     const auto ratio_of = [&](const char* name) {
-      return ratios(entry.at(name).get<std::vector<double>>(), seconds.kernel);
+      return ratios(entry.at(name).get<std::vector<double>>(), seconds.work);
     };
     const bool with_torchvision = entry.contains("transforms_seconds");
     const std::string note =
@@ -300,12 +273,12 @@ void measure_kernel(const GpuRun& run, const ImageSize& size, Report& report) {
     const NormalizePlan plan = plan_of(size, kind);
     const Batches batches(run, plan, batch);
     batches.check(stream.get());
-    const Seconds seconds = time_launches(stream, batches, run.options.rounds);
+    const TurnSeconds seconds = time_launches(stream, batches, run.options.rounds);
     report.add({"kernel / copy in device memory, " + kind.name(), size.name,
-                ratios(seconds.copy, seconds.kernel),
+                ratios(seconds.copy, seconds.work),
                 kind.augmented ? std::optional<Target>() : at_least(0.85)});
     report.add({"kernel, GB/s read and written, " + kind.name(), size.name,
-                gigabytes_per_second(batches.bytes(), seconds.kernel)});
+                gigabytes_per_second(batches.bytes(), seconds.work)});
     report.add({"copy, GB/s read and written, " + kind.name(), size.name,
                 gigabytes_per_second(batches.bytes(), seconds.copy)});
     if (!kind.augmented) add_torch(run, size, kind, batch, seconds, report);
@@ -313,7 +286,7 @@ void measure_kernel(const GpuRun& run, const ImageSize& size, Report& report) {
                       {{"batch", batch},
                        {"buffers", batches.size()},
                        {"bytes", batches.bytes()},
-                       {"kernel_seconds", seconds.kernel},
+                       {"kernel_seconds", seconds.work},
                        {"copy_seconds", seconds.copy}});
   }
   if (!small) return;
@@ -324,12 +297,12 @@ void measure_kernel(const GpuRun& run, const ImageSize& size, Report& report) {
   batches.check(stream.get());
   const std::string of = ", batches of " + std::to_string(kSmallBatch) + ", " + kind.name();
   for (const bool in_graph : {false, true}) {
-    const Seconds seconds = in_graph ? time_graphs(stream, batches, run.options.rounds)
-                                     : time_launches(stream, batches, run.options.rounds);
+    const TurnSeconds seconds = in_graph ? time_graphs(stream, batches, run.options.rounds)
+                                         : time_launches(stream, batches, run.options.rounds);
     const std::string how = in_graph ? of + ", in a CUDA graph" : of;
     report.add(
-        {"kernel / copy in device memory" + how, size.name, ratios(seconds.copy, seconds.kernel)});
-    report.add({"kernel, microseconds a batch" + how, size.name, microseconds(seconds.kernel)});
+        {"kernel / copy in device memory" + how, size.name, ratios(seconds.copy, seconds.work)});
+    report.add({"kernel, microseconds a batch" + how, size.name, microseconds(seconds.work)});
   }
 }
 
