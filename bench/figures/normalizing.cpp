@@ -128,17 +128,6 @@ float value_at(const std::byte* output, std::size_t i, DType dtype) {
 
 }  // namespace
 
-chunkio::DatasetInfo info_of(const ImageSize& size) {
-  chunkio::DatasetInfo info{.path = "noise"};
-  info.num_samples = 1;
-  info.layout = Layout::nhwc;
-  info.height = size.height;
-  info.width = size.width;
-  info.channels = size.channels;
-  info.stored.shape = {1, size.height, size.width, size.channels};
-  return info;
-}
-
 std::unique_ptr<PeerProcess> start_torch(const NormalizingOptions& options,
                                          const std::string& script,
                                          std::initializer_list<std::int64_t> sizes,

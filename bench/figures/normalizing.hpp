@@ -44,9 +44,6 @@ struct Setting {
   }
 };
 
-/// Of images uint8 [H,W,C].
-[[nodiscard]] chunkio::DatasetInfo info_of(const ImageSize& size);
-
 /// All of `output` against a loop over the pixels of `images`, to the precision of the type.
 /// \throws std::runtime_error.
 void check_normalized(const Setting& setting, const std::uint8_t* images, std::int64_t count,

@@ -2,7 +2,7 @@
 // int32 columns, as single cells have them; as they are, and with each row's sum made 10,000 before
 // log1p. Beside a copy in device memory of as many bytes as the entries and the outputs have.
 
-#include <cstring>
+#include <cmath>
 #include <stdexcept>
 #include <vector>
 

@@ -51,18 +51,13 @@ constexpr std::array<Kind, 5> kKinds = {{{DType::float16, Layout::nchw, false},
                                          {DType::float16, Layout::nchw, true}}};
 
 NormalizePlan plan_of(const ImageSize& size, const Kind& kind) {
-  chunkio::DatasetInfo info;
-  info.height = size.height;
-  info.width = size.width;
-  info.channels = size.channels;
-  info.layout = Layout::nhwc;
   chunkio::NormalizeOptions options = normalize_options(kind.dtype, kind.layout);
   if (kind.augmented) {
     options.padding = 4;
     options.random_crop = true;
     options.flip = true;
   }
-  return chunkio::device::make_normalize_plan(info, options);
+  return chunkio::device::make_normalize_plan(info_of(size), options);
 }
 
 constexpr std::int64_t aligned(std::int64_t bytes) {

@@ -2,7 +2,6 @@
 // copy in device memory of as many bytes as the boxes and the outputs have, since nothing can be
 // faster than reading the one and writing the other.
 
-#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
@@ -11,7 +10,6 @@
 
 #include "device/augmentation.hpp"
 #include "device/resize_kernel_plan.hpp"
-#include "figures/normalizing.hpp"
 #include "gpu/gpu_case.hpp"
 #include "harness/noise.hpp"
 #include "harness/spread.hpp"

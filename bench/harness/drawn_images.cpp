@@ -27,6 +27,17 @@ chunkio::DatasetSpec spec_of(const ImageSize& size, std::int64_t num_samples) {
 
 }  // namespace
 
+chunkio::DatasetInfo info_of(const ImageSize& size) {
+  chunkio::DatasetInfo info{.path = "noise"};
+  info.num_samples = 1;
+  info.layout = chunkio::Layout::nhwc;
+  info.height = size.height;
+  info.width = size.width;
+  info.channels = size.channels;
+  info.stored.shape = {1, size.height, size.width, size.channels};
+  return info;
+}
+
 void draw_images(const ImageSize& size, std::int64_t first, std::span<std::byte> bytes) {
   const auto image_bytes = static_cast<std::size_t>(size.bytes());
   for (std::size_t p = 0; p * image_bytes < bytes.size(); ++p) {

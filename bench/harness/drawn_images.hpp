@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
 
 namespace bench {
@@ -20,6 +21,9 @@ struct ImageSize {
 
 inline constexpr ImageSize kImageSizes[] = {{"CelebA-sized", 218, 178, 3},
                                             {"CIFAR-sized", 32, 32, 3}};
+
+/// Of a file that is not there, with one image, uint8 [H,W,C].
+[[nodiscard]] chunkio::DatasetInfo info_of(const ImageSize& size);
 
 /// Images that compress about as photographs do: two colours that run into each other, a disc and
 /// a little grain. `bytes` holds whole images, the first of which has the given number.
