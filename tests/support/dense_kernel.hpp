@@ -13,11 +13,13 @@ void run_dense_blocks(const device::DensePlan& plan, const device::LabelPlan& la
                       const device::DenseWork& work) {
   for (std::int64_t block = 0; block < work.num_rows * device::num_parts(plan); ++block) {
     const device::DensePart part = device::part_of(plan, block);
+    std::int64_t found = -1;
     for (int thread = 0; thread < device::kMaxThreads; ++thread) {
+      device::find_entries(plan, work, part, thread, device::kMaxThreads, &found);
       device::clear_part<dtype>(plan, work, part, thread, device::kMaxThreads);
     }
     for (int thread = 0; thread < device::kMaxThreads; ++thread) {
-      device::write_part<dtype>(plan, labels, work, part, thread, device::kMaxThreads);
+      device::write_part<dtype>(plan, labels, work, part, found, thread, device::kMaxThreads);
     }
   }
 }
@@ -31,7 +33,12 @@ inline void run_dense_kernels(const device::DensePlan& plan, const device::Label
       sums[static_cast<std::size_t>(thread)] =
           device::partial_sum(plan, work, sample, thread, device::kMaxThreads);
     }
-    device::finish_sum(plan, work, sample, sums.data(), device::kMaxThreads);
+    for (int half = device::kMaxThreads / 2; half > 0; half /= 2) {
+      for (int thread = 0; thread < device::kMaxThreads; ++thread) {
+        device::add_half(sums.data(), thread, half);
+      }
+    }
+    device::finish_sum(plan, work, sample, sums[0]);
   }
   switch (plan.dtype) {
     case DType::float16:

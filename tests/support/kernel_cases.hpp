@@ -64,6 +64,7 @@ inline std::vector<device::CropPlan> kernel_crops() {
        .padding = 4,
        .random_crop = true,
        .flip = true},
+      {.image_height = 180, .image_width = 50, .height = 180, .width = 50},
       {.image_height = 218, .image_width = 178, .height = 218, .width = 178, .flip = true},
       {.image_height = 218, .image_width = 178, .height = 160, .width = 101, .random_crop = true},
       {.image_height = 7, .image_width = 5, .height = 15, .width = 13, .padding = 4},

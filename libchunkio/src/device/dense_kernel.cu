@@ -15,8 +15,11 @@ __global__ void add_up_rows(const __grid_constant__ DensePlan plan,
   __shared__ double sums[kMaxThreads];
   const auto thread = static_cast<int>(threadIdx.x);
   sums[thread] = partial_sum(plan, work, blockIdx.x, thread, kMaxThreads);
-  __syncthreads();
-  if (thread == 0) finish_sum(plan, work, blockIdx.x, sums, kMaxThreads);
+  for (int half = kMaxThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    add_half(sums, thread, half);
+  }
+  if (thread == 0) finish_sum(plan, work, blockIdx.x, sums[0]);
 }
 
 template <DType dtype>
@@ -25,9 +28,11 @@ __global__ void densify(const __grid_constant__ DensePlan plan,
                         const __grid_constant__ DenseWork work) {
   const auto thread = static_cast<int>(threadIdx.x);
   const DensePart part = part_of(plan, blockIdx.x);
+  __shared__ std::int64_t found;
+  find_entries(plan, work, part, thread, kMaxThreads, &found);
   clear_part<dtype>(plan, work, part, thread, kMaxThreads);
   __syncthreads();
-  write_part<dtype>(plan, labels, work, part, thread, kMaxThreads);
+  write_part<dtype>(plan, labels, work, part, found, thread, kMaxThreads);
 }
 
 }  // namespace

@@ -2,10 +2,11 @@
 /// number: compiled for the device, where the kernels call them, and for the CPU, where a test
 /// does.
 ///
-/// A block makes a part of one row. All threads write zeros into it (`clear_part`), then the stored
-/// values (`write_part`); between the two is a barrier. Where rows are scaled, a kernel before it
-/// adds up the values of each row: a block a row, partial sums of all threads (`partial_sum`), a
-/// barrier, and then one thread (`finish_sum`).
+/// A block makes a part of one row. All threads write zeros into it (`clear_part`) and look for its
+/// first entry (`find_entries`), then they write the stored values (`write_part`); between the two
+/// is a barrier. Where rows are scaled, a kernel before it adds up the values of each row: a block
+/// a row, partial sums of all threads (`partial_sum`), which are added in pairs (`add_half`) with a
+/// barrier before each round, and then one thread writes the factor (`finish_sum`).
 #pragma once
 
 #include <cmath>
@@ -114,29 +115,33 @@ CHUNKIO_HOST_DEVICE inline double partial_sum(const DensePlan& plan, const Dense
   return sum;
 }
 
+/// One round, of `half` pairs: kMaxThreads / 2 in the first one, 1 in the last.
+CHUNKIO_HOST_DEVICE inline void add_half(double* partial_sums, int thread, int half) noexcept {
+  if (thread < half) partial_sums[thread] += partial_sums[thread + half];
+}
+
 CHUNKIO_HOST_DEVICE inline void finish_sum(const DensePlan& plan, const DenseWork& work,
-                                           std::int64_t sample, const double* partial_sums,
-                                           int threads) noexcept {
-  double sum = 0;
-  for (int thread = 0; thread < threads; ++thread) sum += partial_sums[thread];
+                                           std::int64_t sample, double sum) noexcept {
   work.factors[sample] = sum != 0 ? static_cast<float>(plan.row_sum / sum) : 1.0F;
 }
 
-/// The first entry of the row whose column is not below `column`.
-CHUNKIO_HOST_DEVICE inline std::int64_t first_entry(const DensePlan& plan, const DenseWork& work,
-                                                    const RowEntries& row,
-                                                    std::int64_t column) noexcept {
-  std::int64_t begin = row.begin;
-  std::int64_t end = row.begin + row.count;
-  while (begin < end) {
-    const std::int64_t middle = begin + (end - begin) / 2;
-    if (column_at(plan, work, middle) < column) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  return begin;
+/// The share of a thread in finding where the entries of a part begin: entry *found of the row, or
+/// one of the num_skipped() - 1 behind it. Each thread looks at one entry and the next that another
+/// one looks at, so that this takes as long as one access, and one thread of all writes *found.
+CHUNKIO_HOST_DEVICE inline std::int64_t num_skipped(const RowEntries& row, int threads) noexcept {
+  return (row.count + threads - 1) / threads;
+}
+CHUNKIO_HOST_DEVICE inline void find_entries(const DensePlan& plan, const DenseWork& work,
+                                             const DensePart& part, int thread, int threads,
+                                             std::int64_t* found) noexcept {
+  const RowEntries row = work.entries[part.sample];
+  const std::int64_t skipped = num_skipped(row, threads);
+  const std::int64_t end = row.begin + row.count;
+  const std::int64_t at = row.begin + thread * skipped;
+  const std::int64_t next = at + skipped;
+  const bool before = at < end && column_at(plan, work, at) < part.first;
+  if (before && (next >= end || column_at(plan, work, next) >= part.first)) *found = at;
+  if (thread == 0 && !before) *found = row.begin;
 }
 
 /// In words, and what is left at the ends in elements: rows begin at any element.
@@ -165,10 +170,11 @@ CHUNKIO_HOST_DEVICE void clear_part(const DensePlan& plan, const DenseWork& work
   }
 }
 
+/// \param found  what find_entries() found.
 template <DType dtype>
 CHUNKIO_HOST_DEVICE void write_part(const DensePlan& plan, const LabelPlan& labels,
-                                    const DenseWork& work, const DensePart& part, int thread,
-                                    int threads) noexcept {
+                                    const DenseWork& work, const DensePart& part,
+                                    std::int64_t found, int thread, int threads) noexcept {
   using T = typename Element<dtype>::Type;
   if (part.first == 0) {
     write_labels(labels, work.labels, work.tasks[part.sample].row, work.output_labels, part.sample,
@@ -177,9 +183,9 @@ CHUNKIO_HOST_DEVICE void write_part(const DensePlan& plan, const LabelPlan& labe
   const RowEntries row = work.entries[part.sample];
   T* const output = reinterpret_cast<T*>(work.output) + part.sample * plan.columns;
   const std::int64_t end = row.begin + row.count;
-  for (std::int64_t at = first_entry(plan, work, row, part.first) + thread; at < end;
-       at += threads) {
+  for (std::int64_t at = found + thread; at < end; at += threads) {
     const std::int64_t column = column_at(plan, work, at);
+    if (column < part.first) continue;
     if (column >= part.end) break;
     if (!is_first_of_column(plan, work, row, at)) continue;
     float value = 1;

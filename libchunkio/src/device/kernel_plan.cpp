@@ -11,6 +11,11 @@ namespace {
 /// What was measured to be fastest on an H100, for whole images and for parts of them.
 constexpr std::int64_t kTileBytesOfWhole = std::int64_t{8} << 10;
 constexpr std::int64_t kTileBytesOfPart = std::int64_t{16} << 10;
+/// That a thread writes of each plane, at least, if there are as many: what was measured to be
+/// fastest on an H200. Those of joined pixels are made so quickly that what a thread does before
+/// counts.
+constexpr std::int64_t kWordsOfJoined = 4;
+constexpr std::int64_t kWordsOfOthers = 1;
 /// What a block may have without asking for more.
 constexpr std::int64_t kMaxTileBytes = std::int64_t{48} << 10;
 
@@ -42,12 +47,20 @@ KernelPlan make_kernel_plan(const NormalizePlan& plan) {
   made.tile_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(
       (whole ? kTileBytesOfWhole : kTileBytesOfPart) / row_bytes, 1, plan.crop.height));
   made.tiles = (plan.crop.height + made.tile_rows - 1) / made.tile_rows;
-  // So many that each has a word to write, or several.
-  const std::int64_t run =
-      std::int64_t{made.tile_rows} * plan.crop.width * (plan.output == Layout::nchw ? 1 : channels);
-  const std::int64_t words = run * static_cast<std::int64_t>(size_of(plan.dtype)) / kWordBytes;
-  made.threads = static_cast<std::int32_t>(std::clamp<std::int64_t>(
-      (words + kWarp - 1) / kWarp * kWarp, std::int64_t{2} * kWarp, kMaxThreads));
+  const bool output_by_turns = plan.output == Layout::nhwc;
+  const auto element_bytes = static_cast<std::int64_t>(size_of(plan.dtype));
+  const std::int64_t row_values = std::int64_t{plan.crop.width} * (output_by_turns ? channels : 1);
+  const bool rows_joined = whole && !plan.crop.random_crop && !plan.crop.flip;
+  const bool words_in_rows = row_values * element_bytes % kWordBytes == 0;
+  const bool planes_alike = row_values * plan.crop.height * element_bytes % kWordBytes == 0;
+  made.joined = output_by_turns || (by_turns && planes_alike && (rows_joined || words_in_rows));
+  // Threads of 3 channels by turns are a multiple of 3, so that all words of one begin with the
+  // same channel.
+  const std::int64_t words = made.tile_rows * row_values * element_bytes / kWordBytes /
+                             (made.joined ? kWordsOfJoined : kWordsOfOthers);
+  const std::int64_t unit = (output_by_turns && channels == 3 ? 3 : 2) * std::int64_t{kWarp};
+  made.threads = static_cast<std::int32_t>(
+      std::clamp((words + unit - 1) / unit * unit, unit, kMaxThreads / unit * unit));
   made.width_inverse = inverse_of(plan.crop.width);
   made.row_words_inverse = inverse_of(made.row_words);
   return made;

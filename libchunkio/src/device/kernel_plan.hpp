@@ -20,13 +20,16 @@ inline constexpr int kWordBytes = 16;
 struct KernelPlan {
   CropPlan crop;
   ChannelScale channels[kMaxChannels];
-  std::int32_t planes;          ///< Of the input: 1, or one a channel.
-  std::int32_t pixel_bytes;     ///< From one pixel of a plane to the next.
-  std::int32_t row_words;       ///< Of shared memory for a staged row.
-  std::int32_t tile_rows;       ///< Of the output, for a block.
-  std::int32_t tiles;           ///< Of an image.
-  std::int32_t threads;         ///< Of a block: whole warps.
-  bool in_order;                ///< Image i is that of task i, whatever its row: it was resized.
+  std::int32_t planes;       ///< Of the input: 1, or one a channel.
+  std::int32_t pixel_bytes;  ///< From one pixel of a plane to the next.
+  std::int32_t row_words;    ///< Of shared memory for a staged row.
+  std::int32_t tile_rows;    ///< Of the output, for a block.
+  std::int32_t tiles;        ///< Of an image.
+  std::int32_t threads;  ///< Of a block: whole warps; for 3 channels, by turns, a multiple of 3.
+  bool in_order;         ///< Image i is that of task i, whatever its row: it was resized.
+  /// The output is by turns; or the pixels are, and those behind a word of a plane of the output
+  /// lie in a row, as do those behind the same word of the other planes.
+  bool joined;
   std::uint64_t width_inverse;      ///< 2^64 / crop.width, rounded up; 0 for 1.
   std::uint64_t row_words_inverse;  ///< Likewise.
 };
@@ -37,13 +40,16 @@ struct KernelPlan {
 /// Whether a row of the image fits into the shared memory of a block: up to 16,000 RGB pixels.
 [[nodiscard]] bool fits_kernel(const NormalizePlan& plan);
 
-/// Calls `use` with that one of the 24 forms of the kernel that makes the plan's output, as
-/// template arguments: `use.template operator()<channels, dtype, output_layout>()`.
+/// Calls `use` with that one of the 36 forms of the kernel that makes the plan's output, as
+/// template arguments: `use.template operator()<channels, dtype, output_layout, joined>()`.
 template <class Use>
-auto with_kernel_form(const NormalizePlan& plan, Use use) {
+auto with_kernel_form(const NormalizePlan& plan, const KernelPlan& made, Use use) {
   const auto with_layout = [&]<int channels, DType dtype>() {
-    return plan.output == Layout::nchw ? use.template operator()<channels, dtype, Layout::nchw>()
-                                       : use.template operator()<channels, dtype, Layout::nhwc>();
+    if (plan.output == Layout::nhwc) {
+      return use.template operator()<channels, dtype, Layout::nhwc, true>();
+    }
+    return made.joined ? use.template operator()<channels, dtype, Layout::nchw, true>()
+                       : use.template operator()<channels, dtype, Layout::nchw, false>();
   };
   const auto with_dtype = [&]<int channels>() {
     switch (plan.dtype) {

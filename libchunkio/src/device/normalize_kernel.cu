@@ -11,24 +11,22 @@
 namespace chunkio::device {
 namespace {
 
-/// Of a multiprocessor, at a time. What was measured to be fastest on an H100: for elements of 4
-/// bytes as many as leave all registers that the threads ask for, for those of 2 bytes as many as
-/// the multiprocessor has threads for.
-template <DType dtype>
+/// Of a multiprocessor, at a time: what was measured to be fastest on an H100 and an H200.
+template <DType dtype, bool joined>
 constexpr int min_blocks() {
 #if __CUDA_ARCH__ == 750
   return 4;
 #elif __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030
-  return dtype == DType::float32 ? 5 : 8;
+  return joined ? 6 : dtype == DType::float32 ? 5 : 8;
 #else
-  return dtype == DType::float32 ? 5 : 6;  // No more than 1,536 threads fit everywhere.
+  return joined || dtype != DType::float32 ? 6 : 5;  // No more than 1,536 threads fit everywhere.
 #endif
 }
 
 /// What threads do is in normalize_tile.hpp; here they get their numbers, their memory, and the
 /// barrier.
-template <int channels, DType dtype, Layout output_layout>
-__global__ void __launch_bounds__(kMaxThreads, min_blocks<dtype>())
+template <int channels, DType dtype, Layout output_layout, bool joined>
+__global__ void __launch_bounds__(kMaxThreads, min_blocks<dtype, joined>())
     normalize(const __grid_constant__ KernelPlan plan, const __grid_constant__ LabelPlan labels,
               const __grid_constant__ BatchWork work) {
   extern __shared__ uint4 words[];
@@ -37,7 +35,7 @@ __global__ void __launch_bounds__(kMaxThreads, min_blocks<dtype>())
   write_labels(labels, tile, work, thread, plan.threads);
   stage(plan, tile, thread);
   __syncthreads();
-  write<channels, dtype, output_layout>(plan, tile, work, thread);
+  write<channels, dtype, output_layout, joined>(plan, tile, work, thread);
 }
 
 __global__ void weigh_axes(const __grid_constant__ ResizeKernelPlan plan,
@@ -82,9 +80,9 @@ cudaError_t launch_tiles(const NormalizePlan& plan, const LabelPlan& labels, con
   }
   const auto blocks = static_cast<unsigned>(work.num_rows * made.tiles);
   const auto bytes = static_cast<std::size_t>(shared_bytes(made));
-  return with_kernel_form(plan, [&]<int channels, DType dtype, Layout output>() {
-    return launch(&normalize<channels, dtype, output>, blocks, made.threads, bytes, stream, made,
-                  labels, work);
+  return with_kernel_form(plan, made, [&]<int channels, DType dtype, Layout output, bool joined>() {
+    return launch(&normalize<channels, dtype, output, joined>, blocks, made.threads, bytes, stream,
+                  made, labels, work);
   });
 }
 

@@ -97,6 +97,37 @@ CHUNKIO_HOST_DEVICE void store_word(T* to, const T* values) noexcept {
 #endif
 }
 
+/// `count` bytes of shared memory, from byte `at` on, four a number: read in words of 4 or 8 bytes.
+/// \pre `memory` is aligned to a word; count % 4 == 0.
+template <int count>
+CHUNKIO_HOST_DEVICE void load_bytes(const std::byte* memory, int at,
+                                    std::uint32_t* fours) noexcept {
+#ifdef __CUDA_ARCH__
+  if constexpr (count % 8 == 0) {
+    if (at % 8 == 0) {
+      CHUNKIO_UNROLL
+      for (int i = 0; i < count / 8; ++i) {
+        const uint2 two = reinterpret_cast<const uint2*>(memory + at)[i];
+        fours[2 * i] = two.x;
+        fours[2 * i + 1] = two.y;
+      }
+      return;
+    }
+  }
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(memory + at / 4 * 4);
+  const unsigned shift = static_cast<unsigned>(at % 4) * 8;
+  std::uint32_t low = words[0];
+  CHUNKIO_UNROLL
+  for (int i = 0; i < count / 4; ++i) {
+    const std::uint32_t high = i + 1 < count / 4 || shift != 0 ? words[i + 1] : 0;
+    fours[i] = __funnelshift_r(low, high, shift);
+    low = high;
+  }
+#else
+  std::memcpy(fours, memory + at, count);
+#endif
+}
+
 /// The rows of the output that a block makes, and the pixels of the image behind them, which lie
 /// in shared memory as they lie in device memory, modulo the size of a word.
 struct Tile {
@@ -146,8 +177,9 @@ struct Tile {
 CHUNKIO_HOST_DEVICE inline Tile tile_of(const KernelPlan& plan, int channels, const BatchWork& work,
                                         unsigned block, std::byte* staged) {
   const CropPlan& sizes = plan.crop;
-  const std::int64_t sample = block / static_cast<unsigned>(plan.tiles);
-  const auto number = static_cast<int>(block % static_cast<unsigned>(plan.tiles));
+  const bool single = plan.tiles == 1;  // Then no division is needed, which takes long.
+  const std::int64_t sample = single ? block : block / static_cast<unsigned>(plan.tiles);
+  const int number = single ? 0 : static_cast<int>(block % static_cast<unsigned>(plan.tiles));
   const RowTask task = work.tasks[sample];
   const int first_y = number * plan.tile_rows;
   const int num_rows = std::min(plan.tile_rows, sizes.height - first_y);
@@ -336,6 +368,54 @@ CHUNKIO_HOST_DEVICE void write_plane(const KernelPlan& plan, const Tile& tile, T
   write_run(plan, output, tile.num_rows * width, thread, word, one);
 }
 
+/// The same of all channels at once, of pixels that lie by turns: those behind a word of each plane
+/// are read once, many bytes at a time.
+/// \pre plan.joined. \param plane  elements from one plane of the output to the next.
+template <int channels, DType dtype, bool flipped, class T>
+CHUNKIO_HOST_DEVICE void write_planes(const KernelPlan& plan, const Tile& tile, T* output,
+                                      std::int64_t plane, int thread) {
+  constexpr int kLanes = kWordBytes / static_cast<int>(sizeof(T));
+  const int width = plan.crop.width;
+  const int count = tile.num_rows * width;
+  const int misaligned = bytes_into_word(output) / static_cast<int>(sizeof(T));
+  const int words = (misaligned + count + kLanes - 1) / kLanes;
+  const int begin = tile.begin(plan, 0, 0);
+  for (int word = thread; word < words; word += plan.threads) {
+    const int first = word * kLanes - misaligned;
+    bool joined = first >= 0 && first + kLanes <= count;
+    int at = begin + first * channels;
+    if (joined && (flipped || !tile.whole)) {
+      const int y = row_of(plan, first);
+      const int x = first - y * width;
+      at = tile.begin(plan, 0, y) + (flipped ? width - x - kLanes : x) * channels;
+      joined = x + kLanes <= width;
+    }
+    if (!joined) {
+      CHUNKIO_NO_UNROLL
+      for (int i = std::max(first, 0); i < std::min(first + kLanes, count); ++i) {
+        CHUNKIO_NO_UNROLL
+        for (int c = 0; c < channels; ++c) {
+          output[c * plane + i] = element_at<dtype>(plan, tile, i, c);
+        }
+      }
+      continue;
+    }
+    std::uint32_t fours[static_cast<std::size_t>(kLanes * channels / 4)];
+    load_bytes<kLanes * channels>(tile.staged, at, fours);
+    CHUNKIO_UNROLL
+    for (int c = 0; c < channels; ++c) {
+      T values[static_cast<std::size_t>(kLanes)];
+      CHUNKIO_UNROLL
+      for (int i = 0; i < kLanes; ++i) {
+        const int pixel = flipped ? kLanes - 1 - i : i;
+        values[i] =
+            Element<dtype>::of(normalized_byte(fours, pixel * channels + c, plan.channels[c]));
+      }
+      store_word(output + c * plane + first, values);
+    }
+  }
+}
+
 /// The share of a thread in writing pixels with all their channels.
 template <int channels, DType dtype, class T>
 CHUNKIO_HOST_DEVICE void write_pixels(const KernelPlan& plan, const Tile& tile, T* output,
@@ -343,29 +423,40 @@ CHUNKIO_HOST_DEVICE void write_pixels(const KernelPlan& plan, const Tile& tile, 
   constexpr int kLanes = kWordBytes / static_cast<int>(sizeof(T));
   const int width = plan.crop.width;
   const bool by_turns = plan.planes == 1;
-  const std::byte* const begin = tile.staged + tile.begin(plan, 0, 0);
-  const bool in_order = tile.whole && !tile.flipped && by_turns;
+  const int begin = tile.begin(plan, 0, 0);
+  const bool in_order = by_turns && !tile.flipped && (tile.whole || width * channels % kLanes == 0);
   const auto one = [&](int i) { return element_at<dtype>(plan, tile, i / channels, i % channels); };
-  const auto word = [&](int first, T* values) {
-    const int pixel = first / channels;
-    int c = first - pixel * channels;
-    // From channel c on; looked up with constant numbers only, so that all of it stays in
-    // registers.
-    ChannelScale scales[static_cast<std::size_t>(channels)];
+  // All words of a thread begin with the same channel: KernelPlan::threads says why. The scales
+  // from it on are looked up with constant numbers only, so that all of it stays in registers.
+  const int misaligned = bytes_into_word(output) / static_cast<int>(sizeof(T));
+  const int channel = (thread * kLanes + (channels - 1) * misaligned) % channels;
+  ChannelScale scales[static_cast<std::size_t>(channels)];
+  CHUNKIO_UNROLL
+  for (int i = 0; i < channels; ++i) {
+    scales[i] = plan.channels[i];
     CHUNKIO_UNROLL
-    for (int i = 0; i < channels; ++i) {
-      scales[i] = plan.channels[i];
-      CHUNKIO_UNROLL
-      for (int k = 0; k < channels; ++k) {
-        if ((c + i) % channels == k) scales[i] = plan.channels[k];
-      }
+    for (int k = 0; k < channels; ++k) {
+      if ((channel + i) % channels == k) scales[i] = plan.channels[k];
     }
-    if (in_order) {
+  }
+  const auto word = [&](int first, T* values) {
+    int at = begin + first;
+    bool joined = in_order;
+    if (in_order && !tile.whole) {
+      const int y = row_of(plan, first / channels);
+      const int in_row = first - y * width * channels;
+      at = tile.begin(plan, 0, y) + in_row;
+      joined = in_row + kLanes <= width * channels;
+    }
+    if (joined) {
+      std::uint32_t fours[static_cast<std::size_t>(kLanes / 4)];
+      load_bytes<kLanes>(tile.staged, at, fours);
       CHUNKIO_UNROLL
       for (int i = 0; i < kLanes; ++i) {
-        values[i] = made_of<dtype>(begin[first + i], scales[i % channels]);
+        values[i] = Element<dtype>::of(normalized_byte(fours, i, scales[i % channels]));
       }
     } else if (by_turns && width >= kLanes) {
+      const int pixel = first / channels;
       const int step = tile.flipped ? -channels : channels;
       const int y = row_of(plan, pixel);
       const int x = pixel - y * width;
@@ -373,6 +464,7 @@ CHUNKIO_HOST_DEVICE void write_pixels(const KernelPlan& plan, const Tile& tile, 
       const int start = tile.flipped ? (width - 1) * channels : 0;
       int here = tile.begin(plan, 0, y) + start + x * step;
       const int next = tile.begin(plan, 0, y + 1) + start;
+      int c = channel;
       CHUNKIO_UNROLL
       for (int i = 0; i < kLanes; ++i) {
         values[i] = made_of<dtype>(tile.staged[here + c], scales[i % channels]);
@@ -390,7 +482,8 @@ CHUNKIO_HOST_DEVICE void write_pixels(const KernelPlan& plan, const Tile& tile, 
 }
 
 /// The share of a thread in writing the output of a tile whose pixels are staged.
-template <int channels, DType dtype, Layout output_layout>
+/// \param joined  whether plan.joined.
+template <int channels, DType dtype, Layout output_layout, bool joined>
 CHUNKIO_HOST_DEVICE void write(const KernelPlan& plan, const Tile& tile, const BatchWork& work,
                                int thread) {
   using T = typename Element<dtype>::Type;
@@ -398,13 +491,19 @@ CHUNKIO_HOST_DEVICE void write(const KernelPlan& plan, const Tile& tile, const B
   const std::int64_t pixels = std::int64_t{sizes.height} * sizes.width;
   const std::int64_t pixels_before = std::int64_t{tile.first_y} * sizes.width;
   T* const output = reinterpret_cast<T*>(work.output) + tile.sample * pixels * channels;
-  if constexpr (output_layout == Layout::nchw) {
+  if constexpr (output_layout == Layout::nhwc) {
+    write_pixels<channels, dtype>(plan, tile, output + pixels_before * channels, thread);
+  } else if constexpr (joined) {
+    if (tile.flipped) {
+      write_planes<channels, dtype, true>(plan, tile, output + pixels_before, pixels, thread);
+    } else {
+      write_planes<channels, dtype, false>(plan, tile, output + pixels_before, pixels, thread);
+    }
+  } else {
     CHUNKIO_UNROLL
     for (int c = 0; c < channels; ++c) {
       write_plane<channels, dtype>(plan, tile, output + c * pixels + pixels_before, c, thread);
     }
-  } else {
-    write_pixels<channels, dtype>(plan, tile, output + pixels_before * channels, thread);
   }
 }
 

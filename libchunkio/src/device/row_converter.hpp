@@ -21,8 +21,8 @@ namespace chunkio::device {
 /// order only those that begin with a cache line, unless they are of one channel of several.
 using base::Stores;
 
-/// A cache line that is stored partly bypassing the cache, as at the ends of a line, costs more than
-/// one saves that is stored whole.
+/// A cache line that is stored partly bypassing the cache, as at the ends of a line, costs more
+/// than one saves that is stored whole.
 inline constexpr std::int64_t kMinStreamedBytes = std::int64_t{16} << 10;
 
 /// Outputs are aligned to their type. Immutable and thread-safe.

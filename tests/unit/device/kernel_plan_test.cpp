@@ -46,6 +46,11 @@ TEST(KernelPlan, TilesCoverAllRowsOnceAndKeepToTheirMemory) {
       EXPECT_LT((made.tiles - 1) * made.tile_rows, plan.crop.height) << "no tile is empty";
       EXPECT_LE(shared_bytes(made), kSharedBytes);
       EXPECT_EQ(made.threads % kWarp, 0);
+      if (plan.output == Layout::nhwc) {
+        const auto lanes = kWordBytes / static_cast<int>(size_of(plan.dtype));
+        EXPECT_EQ(made.threads * lanes % static_cast<int>(plan.num_channels()), 0)
+            << "all words of a thread begin with the same channel";
+      }
       EXPECT_LE(made.threads, kMaxThreads);
       // An image of many rows is not one tile, or few multiprocessors would have work.
       if (made.tiles > 1) {
@@ -53,6 +58,27 @@ TEST(KernelPlan, TilesCoverAllRowsOnceAndKeepToTheirMemory) {
       }
     });
   }
+}
+
+TEST(KernelPlan, PixelsAreJoinedWhereAWordOfEachPlaneShowsThem) {
+  const auto joined = [](const CropPlan& crop, Layout input, DType dtype) {
+    return make_kernel_plan(test::kernel_case(crop, 3, input, Layout::nchw, dtype)).joined;
+  };
+  const CropPlan small{.image_height = 32,
+                       .image_width = 32,
+                       .height = 32,
+                       .width = 32,
+                       .padding = 4,
+                       .random_crop = true,
+                       .flip = true};
+  EXPECT_TRUE(joined(small, Layout::nhwc, DType::float16));
+  EXPECT_FALSE(joined(small, Layout::nchw, DType::float16)) << "pixels are in planes";
+  CropPlan whole{.image_height = 218, .image_width = 178, .height = 218, .width = 178};
+  EXPECT_TRUE(joined(whole, Layout::nhwc, DType::float32));
+  EXPECT_FALSE(joined(whole, Layout::nhwc, DType::float16))
+      << "the second plane begins within a word";
+  whole.flip = true;
+  EXPECT_FALSE(joined(whole, Layout::nhwc, DType::float32)) << "words show pixels of two rows";
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ void for_each_thread(const KernelPlan& kernel, Order order, Thread thread) {
 void run_tiles(const NormalizePlan& plan, DeviceBatch& batch, const BatchWork& work, Order order) {
   const KernelPlan& kernel = batch.kernel();
   const auto num_blocks = static_cast<unsigned>(work.num_rows * kernel.tiles);
-  with_kernel_form(plan, [&]<int channels, DType dtype, Layout output>() {
+  with_kernel_form(plan, kernel, [&]<int channels, DType dtype, Layout output, bool joined>() {
     for (unsigned block = 0; block < num_blocks; ++block) {
       // Shared memory holds what another block left there.
       batch.shared().fill(order == Order::forward ? std::byte{0x3C} : std::byte{0xC3});
@@ -159,7 +159,7 @@ void run_tiles(const NormalizePlan& plan, DeviceBatch& batch, const BatchWork& w
         stage(kernel, tile, thread);
       });
       for_each_thread(kernel, order, [&](int thread) {
-        write<channels, dtype, output>(kernel, tile, work, thread);
+        write<channels, dtype, output, joined>(kernel, tile, work, thread);
       });
     }
   });
@@ -365,7 +365,7 @@ TEST(NormalizeTile, EveryByteIsWrittenByOneThread) {
     const BatchWork work = batch.work();
     const auto num_blocks = static_cast<unsigned>(work.num_rows * kernel.tiles);
     std::vector<int> writers(batch.output().size());
-    with_kernel_form(plan, [&]<int channels, DType dtype, Layout output>() {
+    with_kernel_form(plan, kernel, [&]<int channels, DType dtype, Layout output, bool joined>() {
       for (unsigned block = 0; block < num_blocks; ++block) {
         const Tile tile = tile_of(kernel, channels, work, block, batch.shared().data());
         std::vector<int> stagers(batch.shared().size());
@@ -379,7 +379,7 @@ TEST(NormalizeTile, EveryByteIsWrittenByOneThread) {
         for_each_thread(kernel, Order::forward, [&](int thread) { stage(kernel, tile, thread); });
         for_each_thread(kernel, Order::forward, [&](int thread) {
           for (const std::size_t i : bytes_written(batch.output(), [&] {
-                 write<channels, dtype, output>(kernel, tile, work, thread);
+                 write<channels, dtype, output, joined>(kernel, tile, work, thread);
                })) {
             ++writers[i];
           }
