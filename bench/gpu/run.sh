@@ -21,7 +21,7 @@ set -euo pipefail
 # All forms of the kernel on little data, and all that goes on round it.
 SHORT_FILTER='CudaGpuTest.EveryForm*:CudaGpuTest.DeviceLoader*'
 # What a tool that is ten times as slow has the time for.
-MEMCHECK_FILTER='CudaGpuTest.*-CudaGpuTest.LoadersThatAreDropped*'
+MEMCHECK_FILTER='CudaGpuTest.*:DeviceLoaderSparseTest.*-CudaGpuTest.LoadersThatAreDropped*'
 PARTS=tests,figures,sanitizers,training,trainers
 
 usage() {
@@ -195,8 +195,9 @@ fi
 if has training && ! $in_python; then
   leave_out training
 elif has training; then
-  step "training" 180 env PYTHONPATH="$python_path" python3 bench/gpu/compare_training.py --dir "$out/training" \
-    --rounds 3 --markdown "$out/training.md" --json "$out/training.json" --timeline "$out/timeline.json" || true
+  step "training" 240 env PYTHONPATH="$python_path" python3 bench/gpu/compare_training.py --dir "$out/training" \
+    --rounds 3 --seconds 1.5 --markdown "$out/training.md" --json "$out/training.json" \
+    --timeline "$out/timeline.json" || true
 fi
 if has trainers; then
   # With the LibTorch of Python's PyTorch. Apart from the rest, because CMake asks LibTorch about CUDA, and what goes
