@@ -163,7 +163,7 @@ def measure_works(torch, transforms, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=9, help="interleaved rounds (default 9)")
+    parser.add_argument("--rounds", type=int, default=9, help="(default 9)")
     parser.add_argument("--json", metavar="FILE", help="write there, not to stdout")
     options = parser.parse_args()
     try:

@@ -5,8 +5,9 @@
                         [--json FILE] [--timeline FILE]
 
 The step: bfloat16 autocast, channels-last, SGD; with --compile by torch.compile. `step alone` runs it on one batch
-that stays on the GPU: no loader can be faster. Ways take turns, the step alone before and behind all
-others; a figure is the median (lowest to highest) over the rounds. `stall` is 1 - images/s of the way / images/s of the step alone, of the same round.
+that stays on the GPU: no loader can be faster. Ways take turns, the step alone before and behind all others; a figure is
+the median (lowest to highest) over the rounds. `stall` is 1 - images/s of the way / images/s of the step alone, of the
+same round.
 
   chunkio resident   chunkio.torch.DataLoader(device="cuda"), the dataset on the GPU
   chunkio from host  the same with resident "off": every image crosses the bus each epoch
@@ -14,11 +15,12 @@ others; a figure is the median (lowest to highest) over the rounds. `stall` is 1
                      copied
   torch v2 on GPU    the best of PyTorch: whole batches of uint8 from memory that workers share, pinned, flipped and
                      normalised on the GPU by torchvision.transforms.v2
-  DALI               the same memory by fn.external_source, uploaded, flipped and normalised by
+  DALI               whole batches that as many workers gather (fn.external_source), uploaded, flipped and normalised by
                      fn.crop_mirror_normalize
   FFCV               a file of raw images in the page cache; flipped on the CPU, normalised on the GPU
 
-The last two are left out where they are not installed.
+The last two are left out where they are not installed. They have no bfloat16 and deliver float16, the PyTorch DataLoader
+float32; autocast converts them in the step.
 
 Files are drawn, in the page cache, and removed at the end. Before anything is timed, each way delivers each label of
 an epoch once.
@@ -152,34 +154,35 @@ def transforms_way(path, batch, workers):
 
 
 def dali_way(path, batch, workers):
+    import cloudpickle
     from nvidia.dali import fn, pipeline_def, types
     from nvidia.dali.plugin.pytorch import DALIGenericIterator
 
-    with h5py.File(path) as file:
-        images, labels = file["images"][:], file["labels"][:]
+    data = WholeBatches(path)
+    batches = len(data.labels) // batch
 
-    def batches():
-        rng = np.random.default_rng(SEED)
-        while True:
-            order = rng.permutation(len(labels))
-            for first in range(0, len(order) // batch * batch, batch):
-                rows = order[first : first + batch]
-                yield images[rows], labels[rows]
+    def whole_batch(info):
+        order = np.random.default_rng(SEED + info.iteration // batches).permutation(len(data.labels))
+        first = info.iteration % batches * batch
+        images, labels = data[order[first : first + batch]]
+        return images.numpy(), labels.numpy()
 
-    @pipeline_def(batch_size=batch, num_threads=workers, device_id=0, prefetch_queue_depth=4)
+    @pipeline_def(batch_size=batch, num_threads=workers, device_id=0, prefetch_queue_depth=4, py_num_workers=workers,
+                  py_start_method="spawn", py_callback_pickler=cloudpickle)
     def pipeline():
-        pictures, numbers = fn.external_source(batches(), num_outputs=2, batch=True, layout=["HWC", None])
-        pictures = fn.crop_mirror_normalize(
-            pictures.gpu(), dtype=types.FLOAT16, output_layout="HWC", mirror=fn.random.coin_flip(),
+        images, labels = fn.external_source(whole_batch, num_outputs=2, batch=True, batch_info=True, parallel=True,
+                                            prefetch_queue_depth=4, layout=["HWC", None])
+        images = fn.crop_mirror_normalize(
+            images.gpu(), dtype=types.FLOAT16, output_layout="HWC", mirror=fn.random.coin_flip(),
             mean=[255 * value for value in MEAN], std=[255 * value for value in STD])  # fmt: skip
-        return pictures, numbers.gpu()
+        return images, labels.gpu()
 
     made = pipeline()
     made.build()
     loader = DALIGenericIterator(made, ["images", "labels"], size=-1)
 
     def epoch():
-        for _ in range(len(labels) // batch):
+        for _ in range(batches):
             made = next(loader)[0]
             yield made["images"].permute(0, 3, 1, 2), made["labels"].flatten()
 
@@ -315,7 +318,7 @@ def measure(options, shape_name):
               "chunkio from host": lambda: chunkio_way(path, batch, "off"),
               "torch v2 on GPU": lambda: transforms_way(path, batch, workers),
               "torch DataLoader": lambda: torch_way(path, batch, workers)}
-    if importlib.util.find_spec("nvidia.dali"):
+    if importlib.util.find_spec("nvidia") and importlib.util.find_spec("nvidia.dali"):
         makers["DALI"] = lambda: dali_way(path, batch, workers)
     if importlib.util.find_spec("ffcv"):
         makers["FFCV"] = lambda: ffcv_way(path, batch, workers)
@@ -332,6 +335,7 @@ def measure(options, shape_name):
         options.timeline.write_text(json.dumps(drawn) + "\n")
     speeds = {name: [] for name in ways}
     used = {name: [] for name in ways}
+
     def turn(name):
         speed, utilisation = train(step, ways[name], options.seconds, batch)
         print(f"{shape_name}, {name}: {speed:,.0f} images/s, GPU {utilisation}", file=sys.stderr, flush=True)

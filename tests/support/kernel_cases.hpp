@@ -80,15 +80,18 @@ inline std::vector<device::CropPlan> kernel_crops() {
 }
 
 /// A few hundred bytes, for tools that look at each access: padding on all sides, both directions,
-/// rows that begin and end within words.
-inline device::CropPlan small_kernel_crop() {
-  return {.image_height = 9,
-          .image_width = 11,
-          .height = 10,
-          .width = 9,
-          .padding = 3,
-          .random_crop = true,
-          .flip = true};
+/// rows that begin and end within words, and such as do not.
+inline std::vector<device::CropPlan> small_kernel_crops() {
+  device::CropPlan crop{.image_height = 9,
+                        .image_width = 11,
+                        .height = 10,
+                        .width = 9,
+                        .padding = 3,
+                        .random_crop = true,
+                        .flip = true};
+  device::CropPlan of_words = crop;
+  of_words.width = 8;
+  return {crop, of_words};
 }
 
 inline std::string describe(const device::NormalizePlan& plan) {

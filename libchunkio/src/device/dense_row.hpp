@@ -115,6 +115,8 @@ CHUNKIO_HOST_DEVICE inline double partial_sum(const DensePlan& plan, const Dense
   return sum;
 }
 
+static_assert((kMaxThreads & (kMaxThreads - 1)) == 0, "sums are added in pairs");
+
 /// One round, of `half` pairs: kMaxThreads / 2 in the first one, 1 in the last.
 CHUNKIO_HOST_DEVICE inline void add_half(double* partial_sums, int thread, int half) noexcept {
   if (thread < half) partial_sums[thread] += partial_sums[thread + half];
@@ -125,17 +127,14 @@ CHUNKIO_HOST_DEVICE inline void finish_sum(const DensePlan& plan, const DenseWor
   work.factors[sample] = sum != 0 ? static_cast<float>(plan.row_sum / sum) : 1.0F;
 }
 
-/// The share of a thread in finding where the entries of a part begin: entry *found of the row, or
-/// one of the num_skipped() - 1 behind it. Each thread looks at one entry and the next that another
-/// one looks at, so that this takes as long as one access, and one thread of all writes *found.
-CHUNKIO_HOST_DEVICE inline std::int64_t num_skipped(const RowEntries& row, int threads) noexcept {
-  return (row.count + threads - 1) / threads;
-}
+/// The share of a thread in finding where the entries of a part begin: at *found, or at one of the
+/// next (row.count + threads - 1) / threads entries. Each thread looks at one entry and at that of
+/// the next thread, so that this takes as long as one access. One thread of all writes *found.
 CHUNKIO_HOST_DEVICE inline void find_entries(const DensePlan& plan, const DenseWork& work,
                                              const DensePart& part, int thread, int threads,
                                              std::int64_t* found) noexcept {
   const RowEntries row = work.entries[part.sample];
-  const std::int64_t skipped = num_skipped(row, threads);
+  const std::int64_t skipped = (row.count + threads - 1) / threads;
   const std::int64_t end = row.begin + row.count;
   const std::int64_t at = row.begin + thread * skipped;
   const std::int64_t next = at + skipped;

@@ -11,9 +11,9 @@ namespace {
 /// What was measured to be fastest on an H100, for whole images and for parts of them.
 constexpr std::int64_t kTileBytesOfWhole = std::int64_t{8} << 10;
 constexpr std::int64_t kTileBytesOfPart = std::int64_t{16} << 10;
-/// That a thread writes of each plane, at least, if there are as many: what was measured to be
-/// fastest on an H200. Those of joined pixels are made so quickly that what a thread does before
-/// counts.
+/// That a thread writes of a plane, or of interleaved channels, about: threads come in units. What
+/// was measured to be fastest on an H200. Words of joined pixels are made so quickly that what a
+/// thread does before counts.
 constexpr std::int64_t kWordsOfJoined = 4;
 constexpr std::int64_t kWordsOfOthers = 1;
 /// What a block may have without asking for more.
@@ -54,8 +54,7 @@ KernelPlan make_kernel_plan(const NormalizePlan& plan) {
   const bool words_in_rows = row_values * element_bytes % kWordBytes == 0;
   const bool planes_alike = row_values * plan.crop.height * element_bytes % kWordBytes == 0;
   made.joined = output_by_turns || (by_turns && planes_alike && (rows_joined || words_in_rows));
-  // Threads of 3 channels by turns are a multiple of 3, so that all words of one begin with the
-  // same channel.
+  // All words of a thread begin with the same channel.
   const std::int64_t words = made.tile_rows * row_values * element_bytes / kWordBytes /
                              (made.joined ? kWordsOfJoined : kWordsOfOthers);
   const std::int64_t unit = (output_by_turns && channels == 3 ? 3 : 2) * std::int64_t{kWarp};

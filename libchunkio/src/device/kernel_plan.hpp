@@ -25,10 +25,10 @@ struct KernelPlan {
   std::int32_t row_words;    ///< Of shared memory for a staged row.
   std::int32_t tile_rows;    ///< Of the output, for a block.
   std::int32_t tiles;        ///< Of an image.
-  std::int32_t threads;  ///< Of a block: whole warps; for 3 channels, by turns, a multiple of 3.
+  std::int32_t threads;  ///< Of a block: whole warps, 3 n where the output interleaves 3 channels.
   bool in_order;         ///< Image i is that of task i, whatever its row: it was resized.
-  /// The output is by turns; or the pixels are, and those behind a word of a plane of the output
-  /// lie in a row, as do those behind the same word of the other planes.
+  /// The output interleaves channels; or the input does, and the pixels behind a word of a plane of
+  /// the output lie in a row, as do those behind the same word of the other planes.
   bool joined;
   std::uint64_t width_inverse;      ///< 2^64 / crop.width, rounded up; 0 for 1.
   std::uint64_t row_words_inverse;  ///< Likewise.

@@ -368,8 +368,8 @@ CHUNKIO_HOST_DEVICE void write_plane(const KernelPlan& plan, const Tile& tile, T
   write_run(plan, output, tile.num_rows * width, thread, word, one);
 }
 
-/// The same of all channels at once, of pixels that lie by turns: those behind a word of each plane
-/// are read once, many bytes at a time.
+/// The same of all channels at once, which the input interleaves: the pixels behind a word of each
+/// plane are read once, many bytes at a time.
 /// \pre plan.joined. \param plane  elements from one plane of the output to the next.
 template <int channels, DType dtype, bool flipped, class T>
 CHUNKIO_HOST_DEVICE void write_planes(const KernelPlan& plan, const Tile& tile, T* output,

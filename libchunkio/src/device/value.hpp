@@ -42,13 +42,15 @@ CHUNKIO_HOST_DEVICE inline float float_of_bits(std::uint32_t bits) noexcept {
   return value;
 }
 
+inline constexpr float kTwoTo23 = 8388608.0F;
+inline constexpr std::uint32_t kTwoTo23Bits = 0x4B000000U;
+
 /// normalized() for GPUs, which convert integers at a fraction of the rate of additions: the value
 /// is put into the fraction of 2^23, which is then subtracted. That is exact, so the bits are the
 /// same. \pre value < 2^23.
 CHUNKIO_HOST_DEVICE inline float normalized_fast(std::uint32_t value,
                                                  ChannelScale channel) noexcept {
-  constexpr std::uint32_t kTwoTo23 = 0x4B000000U;
-  return fmaf(float_of_bits(kTwoTo23 | value) - 8388608.0F, channel.scale, channel.bias);
+  return fmaf(float_of_bits(kTwoTo23Bits | value) - kTwoTo23, channel.scale, channel.bias);
 }
 
 /// The same for byte `i` of `fours`, the first of which is the lowest of the first number: a GPU
@@ -56,10 +58,9 @@ CHUNKIO_HOST_DEVICE inline float normalized_fast(std::uint32_t value,
 CHUNKIO_HOST_DEVICE inline float normalized_byte(const std::uint32_t* fours, int i,
                                                  ChannelScale channel) noexcept {
 #ifdef __CUDA_ARCH__
-  constexpr std::uint32_t kTwoTo23 = 0x4B000000U;
   const auto lowest = static_cast<std::uint32_t>(i % 4);
-  const std::uint32_t bits = __byte_perm(fours[i / 4], kTwoTo23, 0x7440U | lowest);
-  return fmaf(float_of_bits(bits) - 8388608.0F, channel.scale, channel.bias);
+  const std::uint32_t bits = __byte_perm(fours[i / 4], kTwoTo23Bits, 0x7440U | lowest);
+  return fmaf(float_of_bits(bits) - kTwoTo23, channel.scale, channel.bias);
 #else
   return normalized_fast(fours[i / 4] >> (8 * (i % 4)) & 0xFFU, channel);
 #endif

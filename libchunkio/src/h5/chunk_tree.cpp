@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <queue>
 #include <span>
 #include <utility>
 #include <vector>
@@ -128,6 +129,12 @@ constexpr std::size_t kNodeHeadBytes = 24;
 /// Of a root. A tree of 2^63 chunks, in nodes that are half full, has 12 levels.
 constexpr std::size_t kMaxLevel = 32;
 
+/// A source that asks for so many bytes at a time waits long for each request.
+constexpr std::int64_t kDearRequest = std::int64_t{2} << 20;
+/// Of two requests each: 16 MiB of a file on a server. A parent is written when the one before is
+/// full, a little behind the leaves that it takes over.
+constexpr std::int64_t kHeldSteps = 4;
+
 /// A node to be read, and the numbers of chunks that may be in it: [begin, end).
 struct Node {
   std::uint64_t address = 0;
@@ -161,19 +168,18 @@ class Walk {
     std::optional<std::size_t> level;
     // Level by level, as they lie in the file, so that storage that is far away merges requests.
     while (!nodes.empty()) {
-      std::sort(nodes.begin(), nodes.end(),
-                [](const Node& a, const Node& b) { return a.address < b.address; });
+      std::sort(nodes.begin(), nodes.end(), lies_before);
+      if (level == 1 && are_among_leaves(nodes) && !is_kept(nodes.front())) {
+        nodes = sweep(nodes);
+        level = 0;
+        continue;
+      }
       const auto through = prefetch(nodes);
       const AddressedBytes file(through != nullptr ? *through : bytes_, tree_.base);
       std::vector<Node> children;
       for (const Node& node : nodes) {
-        const std::string wrong = file.read(node.address, node_) ? parse(node, level, children)
-                                                                 : "lies outside of the file";
-        if (!wrong.empty() && damage_.empty()) {
-          damage_ = "its node at byte " +
-                    std::to_string(static_cast<std::uint64_t>(tree_.base) + node.address) + " " +
-                    wrong;
-        }
+        note(node, file.read(node.address, node_) ? parse(node, level, children)
+                                                  : "lies outside of the file");
       }
       if (!level || *level == 0) break;
       level = *level - 1;
@@ -183,6 +189,15 @@ class Walk {
   }
 
  private:
+  static bool lies_before(const Node& a, const Node& b) noexcept { return a.address < b.address; }
+
+  /// \param wrong  with the node; empty: nothing.
+  void note(const Node& node, const std::string& wrong) {
+    if (wrong.empty() || !damage_.empty()) return;
+    damage_ = "its node at byte " +
+              std::to_string(static_cast<std::uint64_t>(tree_.base) + node.address) + " " + wrong;
+  }
+
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(const std::vector<Node>& nodes) const {
     if (nodes.size() < 2) return nullptr;
     std::vector<ByteRange> ranges;
@@ -193,6 +208,86 @@ class Walk {
       }
     }
     return bytes_.prefetch(ranges);
+  }
+
+  /// Whether no request is needed for a node. \pre it lies in the file.
+  [[nodiscard]] bool is_kept(const Node& node) const {
+    const std::int64_t at = *file_.offset(node.address, node_.size());
+    const ByteRange range{at, at + static_cast<std::int64_t>(node_.size())};
+    return bytes_.prefetch({&range, 1}) == nullptr;
+  }
+
+  /// Whether parents of leaves lie too far from each other to share requests, and leaves do not:
+  /// then requests for leaves bring the parents, too. Only where requests are large, and so dear.
+  /// \param parents  as they lie in the file.
+  [[nodiscard]] bool are_among_leaves(const std::vector<Node>& parents) const {
+    if (bytes_.request_bytes() < kDearRequest || parents.size() < 2) return false;
+    if (!file_.offset(parents.back().address, node_.size())) return false;
+    const std::uint64_t near = static_cast<std::uint64_t>(bytes_.request_bytes()) / 2;
+    const std::uint64_t gap =
+        (parents.back().address - parents.front().address) / (parents.size() - 1);
+    return gap > near && gap / tree_.node_entries < near;
+  }
+
+  /// Reads the file once, from the first of these parents on, and their leaves as they come.
+  /// \pre are_among_leaves(parents).
+  /// \returns the leaves that were not in what was held when their parents came.
+  [[nodiscard]] std::vector<Node> sweep(const std::vector<Node>& parents) {
+    const auto later = [](const Node& a, const Node& b) { return lies_before(b, a); };
+    std::priority_queue<Node, std::vector<Node>, decltype(later)> ahead(later);  // leaves
+    std::vector<Node> missed;
+    const std::int64_t step = 2 * bytes_.request_bytes();
+    ByteRange held{*file_.offset(parents.front().address, 0), 0};
+    held.end = held.begin;
+    const ByteRange all{held.begin, bytes_.size()};
+    const auto prefetched = bytes_.prefetch({&all, 1});
+    const ByteSource& source = prefetched != nullptr ? *prefetched : bytes_;
+    std::vector<std::byte> window;
+    const auto read_more = [&] {
+      if (held.end - held.begin >= kHeldSteps * step) {
+        window.erase(window.begin(), window.begin() + step);
+        held.begin += step;
+      }
+      const std::size_t before = window.size();
+      const std::int64_t end = std::min(held.end + step, all.end);
+      window.resize(before + static_cast<std::size_t>(end - held.end));
+      source.read_at(held.end, std::span(window).subspan(before), {});
+      held.end = end;
+    };
+    /// Whether the node is held now, and then in node_.
+    const auto take = [&](const Node& node) {
+      const auto at = file_.offset(node.address, node_.size());
+      if (!at || *at < held.begin || *at + static_cast<std::int64_t>(node_.size()) > held.end) {
+        return false;
+      }
+      std::memcpy(node_.data(), window.data() + (*at - held.begin), node_.size());
+      return true;
+    };
+    std::vector<Node> none;
+    std::optional<std::size_t> leaf_level = 0;
+    std::optional<std::size_t> parent_level = 1;
+    auto parent = parents.begin();
+    while (parent != parents.end() || !ahead.empty()) {
+      if (!ahead.empty() && take(ahead.top())) {
+        note(ahead.top(), parse(ahead.top(), leaf_level, none));
+        ahead.pop();
+      } else if (parent != parents.end() && take(*parent)) {
+        std::vector<Node> leaves;
+        note(*parent, parse(*parent, parent_level, leaves));
+        for (const Node& leaf : leaves) {
+          const auto at = file_.offset(leaf.address, node_.size());
+          if (at && *at >= held.begin) {
+            ahead.push(leaf);
+          } else {
+            missed.push_back(leaf);
+          }
+        }
+        ++parent;
+      } else {
+        read_more();
+      }
+    }
+    return missed;
   }
 
   /// Gives the chunks of a leaf to visit_, or appends the children of another node.

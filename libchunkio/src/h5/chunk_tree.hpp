@@ -56,10 +56,10 @@ struct TreeEntry {
   std::uint32_t filter_mask = 0;
 };
 
-/// Calls visit(entry) for each chunk of the grid that the tree lists, each at most once, as nodes
-/// lie in the file. Chunks outside of the grid are left out. \param shape, chunk  of the dataset;
-/// the grid has fewer than 2^63 chunks. \returns what is wrong with the tree, as a clause; empty if
-/// nothing is. Nodes that are damaged
+/// Calls visit(entry) for each chunk of the grid that the tree lists, each at most once, about as
+/// nodes lie in the file. Chunks outside of the grid are left out.
+/// \param shape, chunk  of the dataset; the grid has fewer than 2^63 chunks.
+/// \returns what is wrong with the tree, as a clause; empty if nothing is. Nodes that are damaged
 ///          are left out, so that chunks in them are missing.
 /// \throws Error io_failed, and what `visit` throws.
 [[nodiscard]] std::string list_chunks(const ByteSource& bytes, const ChunkTree& tree,

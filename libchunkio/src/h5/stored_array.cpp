@@ -8,8 +8,6 @@
 #include <utility>
 
 #include <hdf5.h>
-
-#include "base/file_number.hpp"
 #if __has_include(<H5develop.h>)
 #include <H5develop.h>  // H5Dget_chunk_index_type, in newer versions
 #endif
@@ -17,6 +15,7 @@
 #include <chunkio/error.hpp>
 
 #include "base/checked_math.hpp"
+#include "base/file_number.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"

@@ -115,6 +115,10 @@ class RecordingSource final : public WrappingSource {
                    const std::stop_token& stop) const override;
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
       std::span<const ByteRange> ranges) const noexcept override;
+  /// Small: what is read in large pieces is not noted.
+  [[nodiscard]] std::int64_t request_bytes() const noexcept override {
+    return ByteSource::request_bytes();
+  }
 
   [[nodiscard]] const RemoteFile& file() const noexcept { return *file_; }
   /// What was noted, once.

@@ -83,8 +83,9 @@ class DeviceMemoryBlock {
 /// A batch in such memory.
 class DeviceBatch {
  public:
-  DeviceBatch(const NormalizePlan& plan, const test::KernelBatch& batch)
+  DeviceBatch(const NormalizePlan& plan, const test::KernelBatch& batch, std::size_t shift = 0)
       : kernel_(make_kernel_plan(plan)),
+        shift_(shift),
         rows_(static_cast<std::int64_t>(batch.tasks.size())),
         // What lies behind the last image is readable up to the end of a word, no further.
         images_((batch.images.size() + kWordBytes - 1) / kWordBytes * kWordBytes),
@@ -92,7 +93,7 @@ class DeviceBatch {
         tasks_(batch.tasks.size() * sizeof(RowTask)),
         boxes_(batch.boxes.size() * sizeof(image::Box)),
         scratch_(static_cast<std::size_t>(resize_scratch_bytes(plan, rows_))),
-        output_(batch.output.size()),
+        output_(batch.output.size() + shift),
         output_labels_(batch.output_labels.size() * sizeof(float)),
         shared_(static_cast<std::size_t>(shared_bytes(kernel_))) {
     images_.fill(batch.images.data(), batch.images.size());
@@ -107,7 +108,7 @@ class DeviceBatch {
             .labels = labels_.data(),
             .tasks = reinterpret_cast<const RowTask*>(tasks_.data()),
             .num_rows = rows_,
-            .output = output_.data(),
+            .output = output_.data() + shift_,
             .output_labels = output_labels_.data(),
             .boxes = reinterpret_cast<const image::Box*>(boxes_.data()),
             .scratch = scratch_.data()};
@@ -124,6 +125,7 @@ class DeviceBatch {
 
  private:
   KernelPlan kernel_;
+  std::size_t shift_;
   std::int64_t rows_;
   DeviceMemoryBlock images_;
   DeviceMemoryBlock labels_;
@@ -204,9 +206,11 @@ void run_kernel(const NormalizePlan& plan, DeviceBatch& batch, Order order) {
   }
 }
 
-void expect_equal_to_twin(const NormalizePlan& plan, std::int64_t rows, std::mt19937& random) {
+/// \param shift  bytes that the output begins behind a word.
+void expect_equal_to_twin(const NormalizePlan& plan, std::int64_t rows, std::mt19937& random,
+                          std::size_t shift = 0) {
   const test::KernelBatch expected = test::kernel_batch(plan, rows, random);
-  DeviceBatch batch(plan, expected);
+  DeviceBatch batch(plan, expected, shift);
   for (const Order order : {Order::forward, Order::backward}) {
     SCOPED_TRACE(order == Order::forward ? "forward" : "backward");
     batch.output().fill(kMark);
@@ -214,7 +218,7 @@ void expect_equal_to_twin(const NormalizePlan& plan, std::int64_t rows, std::mt1
     run_kernel(plan, batch, order);
     ASSERT_TRUE(batch.guards_are_whole());
     for (std::size_t i = 0; i < expected.output.size(); ++i) {
-      ASSERT_EQ(batch.output().data()[i], expected.output[i])
+      ASSERT_EQ(batch.output().data()[shift + i], expected.output[i])
           << "byte " << i << " of " << expected.output.size();
     }
     ASSERT_EQ(std::memcmp(batch.output_labels().data(), expected.output_labels.data(),
@@ -225,7 +229,7 @@ void expect_equal_to_twin(const NormalizePlan& plan, std::int64_t rows, std::mt1
 
 std::vector<CropPlan> all_crops() {
   std::vector<CropPlan> crops = test::kernel_crops();
-  crops.push_back(test::small_kernel_crop());
+  for (const CropPlan& crop : test::small_kernel_crops()) crops.push_back(crop);
   return crops;
 }
 
@@ -249,6 +253,16 @@ INSTANTIATE_TEST_SUITE_P(Crops, NormalizeTileTest,
                                   std::to_string(crop.height) + "x" + std::to_string(crop.width) +
                                   "Padding" + std::to_string(crop.padding);
                          });
+
+TEST(NormalizeTile, OutputsMayBeginAtAnyElement) {
+  std::mt19937 random(8);
+  for (const CropPlan& crop : test::small_kernel_crops()) {
+    test::for_each_kernel_case(crop, [&](const NormalizePlan& plan) {
+      expect_equal_to_twin(plan, 5, random, size_of(plan.dtype));
+    });
+    if (HasFatalFailure()) return;
+  }
+}
 
 TEST(NormalizeTile, TheLongestLinesAreRight) {
   std::mt19937 random(2);
@@ -351,14 +365,14 @@ std::set<std::size_t> bytes_written(DeviceMemoryBlock& memory, Action action) {
 TEST(NormalizeTile, EveryByteIsWrittenByOneThread) {
   std::mt19937 random(4);
   // More words in each phase than a block has threads, so that threads come to a second one.
-  const CropPlan crop{.image_height = 70,
-                      .image_width = 64,
-                      .height = 72,
-                      .width = 63,
-                      .padding = 3,
-                      .random_crop = true,
-                      .flip = true};
-  test::for_each_kernel_case(crop, [&](const NormalizePlan& plan) {
+  CropPlan crop{.image_height = 70,
+                .image_width = 64,
+                .height = 72,
+                .width = 63,
+                .padding = 3,
+                .random_crop = true,
+                .flip = true};
+  const auto check = [&](const NormalizePlan& plan) {
     const test::KernelBatch expected = test::kernel_batch(plan, 1, random);
     DeviceBatch batch(plan, expected);
     const KernelPlan& kernel = batch.kernel();
@@ -387,7 +401,10 @@ TEST(NormalizeTile, EveryByteIsWrittenByOneThread) {
       }
     });
     for (const int count : writers) ASSERT_EQ(count, 1);
-  });
+  };
+  test::for_each_kernel_case(crop, check);
+  crop.width = 64;  // Whose pixels are joined.
+  if (!HasFatalFailure()) test::for_each_kernel_case(crop, check);
 }
 
 /// All labels of images 2, 0, 3 of four, as all threads of the blocks write them.

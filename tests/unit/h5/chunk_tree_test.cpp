@@ -17,6 +17,7 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
 #include "h5/library.hpp"
+#include "io/wrapping_source.hpp"
 #include "support/byte_sources.hpp"
 #include "support/h5_files.hpp"
 #include "support/scratch.hpp"
@@ -305,6 +306,9 @@ class MadeTree {
     return wrong;
   }
   void put(std::size_t at, std::uint64_t value) { std::memcpy(&bytes_[at], &value, 8); }
+  /// Bytes that are no node.
+  void skip(std::size_t count) { bytes_.resize(bytes_.size() + count); }
+  [[nodiscard]] const Bytes& bytes() const { return bytes_; }
 
   mutable std::int64_t reads = 0;
 
@@ -313,6 +317,89 @@ class MadeTree {
 };
 
 using Numbers = std::vector<std::int64_t>;
+
+/// As a server is: asks for much at a time.
+class Distant final : public test::MemorySource {
+ public:
+  explicit Distant(const Bytes& bytes) : MemorySource(std::as_bytes(std::span(bytes))) {}
+
+  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
+                   const std::stop_token& stop) const override {
+    ++reads;
+    return MemorySource::read_at(offset, out, stop);
+  }
+  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
+      std::span<const ByteRange>) const noexcept override {
+    return kept ? nullptr : std::make_unique<Through>(*this);
+  }
+  [[nodiscard]] std::int64_t request_bytes() const noexcept override {
+    return std::int64_t{2} << 20;
+  }
+
+  bool kept = false;  ///< Nothing has to be requested.
+  mutable std::int64_t reads = 0;
+
+ private:
+  class Through final : public io::WrappingSource {
+   public:
+    explicit Through(const Distant& source)
+        : WrappingSource({std::shared_ptr<const ByteSource>(), &source}) {}
+  };
+};
+
+/// Parents 1.5 MiB apart, each with a leaf before it and one behind; the first leaf of the last one
+/// lies at the beginning of the file, and one leads outside of it.
+TEST(ChunkTree, OfADistantFileThatIsReadAnywayEachByteIsReadOnce) {
+  constexpr std::uint64_t kParents = 32;
+  MadeTree file;
+  const auto of_last = file.add(0, {{2 * kParents - 2, 5000}}, 2 * kParents - 1);
+  std::vector<std::uint64_t> nodes;
+  for (std::uint64_t i = 0; i < kParents; ++i) {
+    const std::uint64_t key = 2 * i;
+    const auto before = i + 1 == kParents ? of_last : file.add(0, {{key, 5000}}, key + 1);
+    file.skip(std::size_t{512} << 10);
+    const std::uint64_t behind = file.bytes().size() + MadeTree::kNode + (std::size_t{512} << 10);
+    nodes.push_back(file.add(1, {{key, before}, {key + 1, i == 7 ? 1U << 30 : behind}}, key + 2));
+    file.skip(std::size_t{512} << 10);
+    (void)file.add(0, {{key + 1, 5000}}, key + 2);
+    file.skip(std::size_t{512} << 10);
+  }
+  for (std::uint8_t level = 2; nodes.size() > 1; ++level) {
+    std::vector<std::uint64_t> above;
+    const std::uint64_t keys = std::uint64_t{1} << level;  // of a node
+    for (std::size_t i = 0; i < nodes.size(); i += 2) {
+      const std::uint64_t key = i / 2 * keys;
+      above.push_back(
+          file.add(level, {{key, nodes[i]}, {key + keys / 2, nodes[i + 1]}}, key + keys));
+    }
+    nodes = above;
+  }
+  Distant source(file.bytes());
+  const ChunkTree tree{.root = nodes[0], .node_entries = 2};
+  std::vector<std::int64_t> numbers;
+  const std::string wrong =
+      list_chunks(source, tree, Shape{2 * kParents}, Shape{1},
+                  [&](const TreeEntry& entry) { numbers.push_back(entry.number); });
+  EXPECT_EQ(wrong, "its node at byte 1073741824 lies outside of the file");
+  std::sort(numbers.begin(), numbers.end());
+  std::vector<std::int64_t> wanted;
+  for (std::int64_t i = 0; i < std::int64_t{2 * kParents}; ++i) {
+    if (i != 2 * 7 + 1) wanted.push_back(i);
+  }
+  EXPECT_EQ(numbers, wanted);
+  // 31 nodes above, some 48 MiB in steps of 4, and the leaf at the beginning; not each of 32
+  // parents and 63 leaves.
+  EXPECT_LE(source.reads, 31 + 13 + 1);
+
+  source.reads = 0;
+  source.kept = true;
+  std::vector<std::int64_t> again;
+  (void)list_chunks(source, tree, Shape{2 * kParents}, Shape{1},
+                    [&](const TreeEntry& entry) { again.push_back(entry.number); });
+  std::sort(again.begin(), again.end());
+  EXPECT_EQ(again, wanted);
+  EXPECT_EQ(source.reads, 31 + 32 + 63) << "node by node";
+}
 
 TEST(DamagedChunkTree, SoundNodesAreListedBesideDamagedOnes) {
   MadeTree file;
