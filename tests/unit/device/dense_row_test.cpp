@@ -1,6 +1,7 @@
 // The kernels of dense rows, all their threads run on the CPU, against Densifier.
 #include "device/dense_row.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -67,6 +68,38 @@ Rows<Value, Index> random_rows(std::int64_t count, std::int64_t columns, std::mt
     rows.indptr.push_back(static_cast<Index>(rows.values.size()));
   }
   return rows;
+}
+
+// Two threads that found something else would be a race.
+TEST(DenseRow, OneThreadFindsWhereTheEntriesOfAPartBegin) {
+  std::mt19937 random(static_cast<unsigned>(test::test_seed()));
+  constexpr std::int64_t kBegin = 3;  // of the row
+  for (const std::int64_t count : {0, 1, 5, 255, 256, 257, 3000, 70'000}) {
+    std::vector<std::int64_t> columns(static_cast<std::size_t>(kBegin + count));
+    for (std::int64_t& column : columns) column = static_cast<std::int64_t>(random() % 50'000);
+    std::sort(columns.begin() + kBegin, columns.end());
+    const RowEntries row{.begin = kBegin, .count = count};
+    const DensePlan plan{.columns = 50'000, .indices = DType::int64};
+    const DenseWork work{.columns = reinterpret_cast<const std::byte*>(columns.data()),
+                         .entries = &row};
+    for (int round = 0; round < 40; ++round) {
+      const DensePart part{.first = round == 0 ? 0 : static_cast<std::int64_t>(random() % 50'001)};
+      std::int64_t found = -1;
+      int finders = 0;
+      for (int thread = 0; thread < kMaxThreads; ++thread) {
+        std::int64_t of_thread = -1;
+        find_entries(plan, work, part, thread, kMaxThreads, &of_thread);
+        if (of_thread == -1) continue;
+        found = of_thread;
+        ++finders;
+      }
+      ASSERT_EQ(finders, 1) << count << " entries, from column " << part.first << " on";
+      const std::int64_t first =
+          std::lower_bound(columns.begin() + kBegin, columns.end(), part.first) - columns.begin();
+      EXPECT_LE(found, first);
+      EXPECT_LE(first - found, (count + kMaxThreads - 1) / kMaxThreads);
+    }
+  }
 }
 
 template <class T>
