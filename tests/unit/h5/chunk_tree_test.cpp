@@ -309,6 +309,7 @@ class MadeTree {
   /// Bytes that are no node.
   void skip(std::size_t count) { bytes_.resize(bytes_.size() + count); }
   [[nodiscard]] const Bytes& bytes() const { return bytes_; }
+  [[nodiscard]] std::uint8_t& at(std::size_t place) { return bytes_[place]; }
 
   mutable std::int64_t reads = 0;
 
@@ -349,42 +350,68 @@ class Distant final : public test::MemorySource {
 
 /// Parents 1.5 MiB apart, each with a leaf before it and one behind; the first leaf of the last one
 /// lies at the beginning of the file, and one leads outside of it.
-TEST(ChunkTree, OfADistantFileThatIsReadAnywayEachByteIsReadOnce) {
-  constexpr std::uint64_t kParents = 32;
-  MadeTree file;
-  const auto of_last = file.add(0, {{2 * kParents - 2, 5000}}, 2 * kParents - 1);
-  std::vector<std::uint64_t> nodes;
-  for (std::uint64_t i = 0; i < kParents; ++i) {
-    const std::uint64_t key = 2 * i;
-    const auto before = i + 1 == kParents ? of_last : file.add(0, {{key, 5000}}, key + 1);
-    file.skip(std::size_t{512} << 10);
-    const std::uint64_t behind = file.bytes().size() + MadeTree::kNode + (std::size_t{512} << 10);
-    nodes.push_back(file.add(1, {{key, before}, {key + 1, i == 7 ? 1U << 30 : behind}}, key + 2));
-    file.skip(std::size_t{512} << 10);
-    (void)file.add(0, {{key + 1, 5000}}, key + 2);
-    file.skip(std::size_t{512} << 10);
-  }
-  for (std::uint8_t level = 2; nodes.size() > 1; ++level) {
-    std::vector<std::uint64_t> above;
-    const std::uint64_t keys = std::uint64_t{1} << level;  // of a node
-    for (std::size_t i = 0; i < nodes.size(); i += 2) {
-      const std::uint64_t key = i / 2 * keys;
-      above.push_back(
-          file.add(level, {{key, nodes[i]}, {key + keys / 2, nodes[i + 1]}}, key + keys));
+struct TreeAmongChunks {
+  static constexpr std::uint64_t kParents = 32;
+  static constexpr std::int64_t kChunks = 2 * kParents;
+  static constexpr std::int64_t kMissing = 15;
+
+  TreeAmongChunks() {
+    constexpr std::size_t kGap = std::size_t{512} << 10;
+    const auto leaf = [&](std::uint64_t key) {
+      leaves.push_back(file.add(0, {{key, 5000}}, key + 1));
+      return leaves.back();
+    };
+    const auto of_last = leaf(2 * kParents - 2);
+    std::vector<std::uint64_t> nodes;
+    for (std::uint64_t i = 0; i < kParents; ++i) {
+      const std::uint64_t key = 2 * i;
+      const auto before = i + 1 == kParents ? of_last : leaf(key);
+      file.skip(kGap);
+      const std::uint64_t behind = file.bytes().size() + MadeTree::kNode + kGap;
+      const bool outside = key + 1 == kMissing;
+      nodes.push_back(
+          file.add(1, {{key, before}, {key + 1, outside ? 1U << 30 : behind}}, key + 2));
+      parents.push_back(nodes.back());
+      file.skip(kGap);
+      (void)leaf(key + 1);
+      file.skip(kGap);
     }
-    nodes = above;
+    for (std::uint8_t level = 2; nodes.size() > 1; ++level) {
+      std::vector<std::uint64_t> above;
+      const std::uint64_t keys = std::uint64_t{1} << level;  // of a node
+      for (std::size_t i = 0; i < nodes.size(); i += 2) {
+        const std::uint64_t key = i / 2 * keys;
+        above.push_back(
+            file.add(level, {{key, nodes[i]}, {key + keys / 2, nodes[i + 1]}}, key + keys));
+      }
+      nodes = above;
+    }
+    tree = {.root = nodes[0], .node_entries = 2};
   }
-  Distant source(file.bytes());
-  const ChunkTree tree{.root = nodes[0], .node_entries = 2};
+
+  /// \param numbers  of the chunks that are listed, ascending.
+  std::string list(const ByteSource& source, std::vector<std::int64_t>& numbers) const {
+    std::string wrong =
+        list_chunks(source, tree, Shape{kChunks}, Shape{1},
+                    [&](const TreeEntry& entry) { numbers.push_back(entry.number); });
+    std::sort(numbers.begin(), numbers.end());
+    return wrong;
+  }
+
+  MadeTree file;
+  std::vector<std::uint64_t> leaves;
+  std::vector<std::uint64_t> parents;
+  ChunkTree tree;
+};
+
+TEST(ChunkTree, OfADistantFileThatIsReadAnywayEachByteIsReadOnce) {
+  const TreeAmongChunks made;
+  Distant source(made.file.bytes());
   std::vector<std::int64_t> numbers;
-  const std::string wrong =
-      list_chunks(source, tree, Shape{2 * kParents}, Shape{1},
-                  [&](const TreeEntry& entry) { numbers.push_back(entry.number); });
-  EXPECT_EQ(wrong, "its node at byte 1073741824 lies outside of the file");
-  std::sort(numbers.begin(), numbers.end());
+  EXPECT_EQ(made.list(source, numbers), "its node at byte 1073741824 lies outside of the file");
   std::vector<std::int64_t> wanted;
-  for (std::int64_t i = 0; i < std::int64_t{2 * kParents}; ++i) {
-    if (i != 2 * 7 + 1) wanted.push_back(i);
+  for (std::int64_t i = 0; i < TreeAmongChunks::kChunks; ++i) {
+    if (i != TreeAmongChunks::kMissing) wanted.push_back(i);
   }
   EXPECT_EQ(numbers, wanted);
   // 31 nodes above, some 48 MiB in steps of 4, and the leaf at the beginning; not each of 32
@@ -394,11 +421,32 @@ TEST(ChunkTree, OfADistantFileThatIsReadAnywayEachByteIsReadOnce) {
   source.reads = 0;
   source.kept = true;
   std::vector<std::int64_t> again;
-  (void)list_chunks(source, tree, Shape{2 * kParents}, Shape{1},
-                    [&](const TreeEntry& entry) { again.push_back(entry.number); });
-  std::sort(again.begin(), again.end());
+  (void)made.list(source, again);
   EXPECT_EQ(again, wanted);
   EXPECT_EQ(source.reads, 31 + 32 + 63) << "node by node";
+}
+
+TEST(DamagedChunkTree, OfADistantFileTheSameChunksAreListed) {
+  TreeAmongChunks made;
+  std::mt19937 random(static_cast<unsigned>(test::test_seed()));
+  const auto one_of = [&](const std::vector<std::uint64_t>& nodes) {
+    return nodes[random() % nodes.size()];
+  };
+  for (int round = 0; round < 60; ++round) {
+    // Keys and addresses of children, levels, counts: mostly bytes that matter.
+    const std::size_t at = (round % 2 == 0 ? one_of(made.parents) : one_of(made.leaves)) +
+                           random() % (round % 3 == 0 ? 8 : MadeTree::kNode);
+    const std::uint8_t before = made.file.at(at);
+    made.file.at(at) = static_cast<std::uint8_t>(random());
+    Distant source(made.file.bytes());
+    std::vector<std::int64_t> swept;
+    const bool damaged = !made.list(source, swept).empty();
+    source.kept = true;
+    std::vector<std::int64_t> by_levels;
+    EXPECT_EQ(!made.list(source, by_levels).empty(), damaged) << "byte " << at;
+    EXPECT_EQ(swept, by_levels) << "byte " << at;
+    made.file.at(at) = before;
+  }
 }
 
 TEST(DamagedChunkTree, SoundNodesAreListedBesideDamagedOnes) {
