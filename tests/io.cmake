@@ -5,6 +5,7 @@ chunkio_add_unit_tests(
           unit/io/blocks_ahead_test.cpp
           unit/sources/direct_source_test.cpp
           unit/h5/decompressor_test.cpp
+          unit/io/claimed_ranges_test.cpp
           unit/io/disk_cache_test.cpp
           unit/io/disk_limiter_test.cpp
           unit/io/fault_guard_test.cpp

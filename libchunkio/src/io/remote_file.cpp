@@ -415,10 +415,13 @@ void RemoteFile::fetch(std::int64_t offset, std::span<std::byte> out,
   };
   while (!out.empty()) {
     std::size_t missing = out.size();
+    std::optional<ClaimedRanges::Claim> claim;
     if (cache_ && !distrusted()) {
       advance(cache_->read(offset, out));
       if (out.empty()) return;
       missing = cache_->missing(offset, out.size());
+      claim = claimed_.claim({offset, offset + static_cast<std::int64_t>(missing)}, stop);
+      if (!claim && !stop.stop_requested()) continue;
     }
     download(offset, out.first(missing), stop);
     if (cache_) cache_->keep(offset, out.first(missing));

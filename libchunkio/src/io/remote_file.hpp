@@ -19,6 +19,7 @@
 #include <chunkio/byte_source.hpp>
 #include <chunkio/dataset.hpp>
 
+#include "io/claimed_ranges.hpp"
 #include "io/disk_cache.hpp"
 #include "io/http_client.hpp"
 #include "io/object_address.hpp"
@@ -97,6 +98,7 @@ class RemoteFile final : public ByteSource, public std::enable_shared_from_this<
   std::string validator_;
   std::optional<RemoteIndex> index_;
   std::unique_ptr<DiskCache> cache_;  // or none
+  mutable ClaimedRanges claimed_;     // that are being kept in it
   mutable std::atomic<bool> changed_ = false;
   mutable std::atomic<int> distrusted_ = 0;  // how many say so
   mutable std::atomic<std::uint64_t> doubts_ = 0;
