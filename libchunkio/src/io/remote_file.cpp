@@ -4,10 +4,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <functional>
-#include <future>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -19,8 +17,8 @@
 #include "base/stopwatch.hpp"
 #include "io/block_cache.hpp"
 #include "io/local_file.hpp"
+#include "io/merged_ranges.hpp"
 #include "io/store_keys.hpp"
-#include "io/wrapping_source.hpp"
 
 namespace chunkio::io {
 namespace {
@@ -35,12 +33,9 @@ constexpr std::size_t kMostBlocks = 64;
 constexpr std::size_t kSmallRead = std::size_t{64} << 10;
 /// More than any store takes: a server that says more is not believed.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
-/// Ranges less than kNear apart share a request, of at most kMergedBytes.
+/// Prefetched ranges less than kNear apart share a request.
 constexpr std::int64_t kNear = std::int64_t{1} << 20;
-constexpr std::int64_t kMergedBytes = std::int64_t{12} << 20;
 constexpr std::size_t kMergedRequests = 4;
-/// How often who waits for a request asks whether to stop.
-constexpr std::chrono::milliseconds kAskStopEvery{50};
 constexpr double kFirstPause = 0.05;
 constexpr double kLongestPause = 2;
 /// A server that is not there when a file is opened will not come: its name may be wrong.
@@ -113,87 +108,6 @@ class Retries {
   Clock::duration timeout_;
   Clock::time_point deadline_;
   int in_vain_ = 0;
-};
-
-/// Ranges of a file that are requested ahead, a few at the same time. For one thread, which reads
-/// them in ascending order.
-class MergedRanges final : public WrappingSource {
- public:
-  /// \param ranges  ascending, disjoint. \param most_requests  at the same time.
-  MergedRanges(std::shared_ptr<const ByteSource> file, std::span<const ByteRange> ranges,
-               std::size_t most_requests)
-      : WrappingSource(std::move(file)), most_requests_(most_requests) {
-    for (const ByteRange& range : ranges) {
-      for (std::int64_t begin = range.begin; begin < range.end; begin += kMergedBytes) {
-        waiting_.push_back({begin, std::min(begin + kMergedBytes, range.end)});
-      }
-    }
-    start_requests();
-  }
-
-  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
-                   const std::stop_token& stop) const override {
-    auto& started = requests_.started;
-    while (!started.empty() && started.front().range.end <= offset) {
-      started.pop_front();
-      start_requests();
-    }
-    if (started.empty() || offset < started.front().range.begin) {
-      return source()->read_at(offset, out, stop);
-    }
-    const Request& request = started.front();
-    const std::vector<std::byte>& bytes = wait_for(request, stop);
-    const auto here =
-        out.first(std::min(out.size(), static_cast<std::size_t>(request.range.end - offset)));
-    std::memcpy(here.data(), bytes.data() + (offset - request.range.begin), here.size());
-    const auto rest = out.subspan(here.size());
-    return rest.empty() ? ReadTime{} : read_at(request.range.end, rest, stop);
-  }
-
- private:
-  struct Request {
-    ByteRange range = {};
-    std::shared_future<std::vector<std::byte>> bytes = {};
-  };
-  struct Requests {
-    ~Requests() { stop.request_stop(); }
-
-    std::stop_source stop = {};
-    std::deque<Request> started = {};  // last: its destructor waits
-  };
-
-  /// \throws Error as RemoteFile::read_at().
-  [[nodiscard]] const std::vector<std::byte>& wait_for(const Request& request,
-                                                       const std::stop_token& stop) const {
-    while (request.bytes.wait_for(kAskStopEvery) != std::future_status::ready) {
-      if (!stop.stop_requested()) continue;
-      throw Error(ErrorCode::cancelled, "reading " + name() + " was stopped");
-    }
-    return request.bytes.get();
-  }
-
-  void start_requests() const {
-    while (requests_.started.size() < most_requests_ && !waiting_.empty()) {
-      try {
-        requests_.started.push_back(
-            {waiting_.front(),
-             std::async(std::launch::async, [file = source(), stop = requests_.stop.get_token(),
-                                             range = waiting_.front()] {
-               std::vector<std::byte> bytes(static_cast<std::size_t>(range.end - range.begin));
-               file->read_at(range.begin, bytes, stop);
-               return bytes;
-             })});
-      } catch (const std::exception&) {
-        waiting_.clear();  // no more threads: the reader reads the others itself
-        return;
-      }
-      waiting_.pop_front();
-    }
-  }
-
-  const std::size_t most_requests_;
-  mutable std::deque<ByteRange> waiting_;
-  mutable Requests requests_;
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 /// A file in memory, of which nothing is read that is not there.
-class InMemory final : public test::MemorySource {
+class InMemory : public test::MemorySource {
  public:
   explicit InMemory(const Bytes& bytes) : MemorySource(std::as_bytes(std::span(bytes))) {}
 
@@ -320,15 +320,10 @@ class MadeTree {
 using Numbers = std::vector<std::int64_t>;
 
 /// As a server is: asks for much at a time.
-class Distant final : public test::MemorySource {
+class Distant final : public InMemory {
  public:
-  explicit Distant(const Bytes& bytes) : MemorySource(std::as_bytes(std::span(bytes))) {}
+  using InMemory::InMemory;
 
-  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
-                   const std::stop_token& stop) const override {
-    ++reads;
-    return MemorySource::read_at(offset, out, stop);
-  }
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
       std::span<const ByteRange>) const noexcept override {
     return kept ? nullptr : std::make_unique<Through>(*this);
@@ -338,7 +333,6 @@ class Distant final : public test::MemorySource {
   }
 
   bool kept = false;  ///< Nothing has to be requested.
-  mutable std::int64_t reads = 0;
 
  private:
   class Through final : public io::WrappingSource {
