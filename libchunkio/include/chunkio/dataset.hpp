@@ -147,7 +147,8 @@ struct SparseInfo {
 };
 
 /// Which names are wanted.
-enum class MatrixAxis { rows, columns };
+enum class MatrixAxis : std::uint8_t { rows = 0, columns = 1 };
+CHUNKIO_EXPORT std::string_view to_string(MatrixAxis axis) noexcept;
 
 /// Of images that are stored encoded (JPEG, PNG, WebP), each in a size of its own: a group with
 /// their bytes one after the other (`data`) and where each begins (`indptr`).

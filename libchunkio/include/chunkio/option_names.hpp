@@ -19,8 +19,9 @@
 namespace chunkio {
 
 /// All values, in the order of their numbers. For every enumeration of the library but those of
-/// DLPack: Bottleneck, CropMode, DeviceType, DType, ErrorCode, Layout, OnError, OrderMode,
-/// Resident, SourceKind, Uneven, Verify, WhenHeld, cuda::DeviceResident and cuda::PinMemory.
+/// DLPack: Bottleneck, CropMode, DeviceType, DType, ErrorCode, Layout, MatrixAxis, OnError,
+/// OrderMode, Resident, SourceKind, Uneven, Verify, WhenHeld, cuda::DeviceResident and
+/// cuda::PinMemory.
 template <class Option>
 [[nodiscard]] CHUNKIO_EXPORT std::span<const Option> values_of() noexcept;
 

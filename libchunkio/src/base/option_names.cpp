@@ -44,6 +44,7 @@ constexpr auto names(ErrorCode) {
                     "hdf5_failed"sv,       "cuda_failed"sv,  "out_of_resources"sv,
                     "cancelled"sv,         "timed_out"sv};
 }
+constexpr auto names(MatrixAxis) { return std::array{"rows"sv, "columns"sv}; }
 constexpr auto names(DeviceType) { return std::array{"cpu"sv, "cuda"sv}; }
 
 /// The number of the first value.
@@ -85,6 +86,7 @@ template std::span<const ErrorCode> values_of() noexcept;
 template std::span<const DeviceType> values_of() noexcept;
 template std::span<const CropMode> values_of() noexcept;
 template std::span<const Layout> values_of() noexcept;
+template std::span<const MatrixAxis> values_of() noexcept;
 template std::span<const DType> values_of() noexcept;
 template std::span<const cuda::PinMemory> values_of() noexcept;
 template std::span<const cuda::DeviceResident> values_of() noexcept;
@@ -98,6 +100,7 @@ std::string_view to_string(Resident resident) noexcept { return name_of(resident
 std::string_view to_string(WhenHeld when_held) noexcept { return name_of(when_held); }
 std::string_view to_string(CropMode mode) noexcept { return name_of(mode); }
 std::string_view to_string(Layout layout) noexcept { return name_of(layout); }
+std::string_view to_string(MatrixAxis axis) noexcept { return name_of(axis); }
 std::string_view to_string(DType dtype) noexcept { return name_of(dtype); }
 std::string_view cuda::to_string(PinMemory pin_memory) noexcept { return name_of(pin_memory); }
 std::string_view cuda::to_string(DeviceResident resident) noexcept { return name_of(resident); }

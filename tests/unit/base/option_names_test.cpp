@@ -16,7 +16,8 @@ template <class Option>
 class OptionNames : public ::testing::Test {};
 
 using Options = ::testing::Types<OrderMode, Uneven, SourceKind, Verify, OnError, Resident, WhenHeld,
-                                 Layout, DType, cuda::PinMemory, cuda::DeviceResident>;
+                                 Layout, DType, Bottleneck, CropMode, MatrixAxis, ErrorCode,
+                                 DeviceType, cuda::PinMemory, cuda::DeviceResident>;
 TYPED_TEST_SUITE(OptionNames, Options);
 
 TYPED_TEST(OptionNames, EveryValueHasANameOfItsOwn) {
@@ -28,7 +29,8 @@ TYPED_TEST(OptionNames, EveryValueHasANameOfItsOwn) {
     EXPECT_EQ(from_string<TypeParam>(name), value);
   }
   // The number behind the last one has none: no value was forgotten.
-  EXPECT_EQ(to_string(static_cast<TypeParam>(names.size())), "unknown");
+  const auto last = static_cast<int>(values_of<TypeParam>().back());
+  EXPECT_EQ(to_string(static_cast<TypeParam>(last + 1)), "unknown");
 }
 
 TEST(OptionNamesTest, AnErrorListsTheNames) {
