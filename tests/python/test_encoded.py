@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 
 import h5py
@@ -200,4 +201,6 @@ def test_mutated_bytes_of_each_codec(tmp_path, name, data):
         assert len(skipped) > 50
     with open("/proc/self/status") as status:
         peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-    assert peak - before < 300 << 10, f"{peak - before} KiB more"
+    # AddressSanitizer keeps 256 MiB of what was given back.
+    most = (556 if os.environ.get("CHUNKIO_SANITIZE") else 300) << 10
+    assert peak - before < most, f"{peak - before} KiB more"

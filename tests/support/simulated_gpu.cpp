@@ -84,13 +84,10 @@ class SimulatedGpu final : public GpuOfTests {
   void destroy_event(device::EventHandle event) noexcept override { delete &of(event); }
 
   void record(device::EventHandle handle, device::StreamHandle stream) override {
-    const std::int64_t ticket = of(handle)->issue();
-    try {
-      of(stream).push([event = of(handle), ticket] { event->finish(ticket); });
-    } catch (...) {
-      of(handle)->finish(ticket);  // as if it had never been recorded
-      throw;
-    }
+    // If this throws, nothing is recorded, and who waits for the record before goes on waiting.
+    const std::int64_t ticket = of(handle)->last() + 1;
+    of(stream).push([event = of(handle), ticket] { event->finish(ticket); });
+    of(handle)->issue();
   }
   void wait(device::StreamHandle stream, device::EventHandle handle) override {
     const std::int64_t ticket = of(handle)->last();
@@ -148,9 +145,9 @@ class SimulatedGpu final : public GpuOfTests {
   class Event {
    public:
     explicit Event(device::EventUse use) : use_(use) {}
-    std::int64_t issue() {
+    void issue() {
       const std::lock_guard lock(mutex_);
-      return ++issued_;
+      ++issued_;
     }
     [[nodiscard]] std::int64_t last() {
       const std::lock_guard lock(mutex_);
@@ -171,7 +168,7 @@ class SimulatedGpu final : public GpuOfTests {
     [[nodiscard]] device::EventUse use() const noexcept { return use_; }
     void finish(std::int64_t ticket) {
       const std::lock_guard lock(mutex_);
-      done_ = std::max(done_, ticket);  // one that was never recorded may be finished first
+      done_ = std::max(done_, ticket);  // that of another stream may come later
       done_at_ = Clock::now();
       changed_.notify_all();
     }
