@@ -13,6 +13,7 @@ chunkio_add_unit_tests(
           unit/h5/probe_test.cpp
           unit/base/host_memory_test.cpp
           unit/io/simulated_disk_test.cpp
+          unit/io/merged_ranges_test.cpp
           unit/io/object_address_test.cpp
           unit/io/page_cache_test.cpp
           unit/base/positional_io_test.cpp
@@ -32,3 +33,6 @@ chunkio_add_unit_tests(
   LIBRARIES chunkio_libdeflate chunkio_filters)
 set_source_files_properties(unit/h5/decompressor_test.cpp PROPERTIES COMPILE_DEFINITIONS
                                                                      "${CHUNKIO_FILTER_DEFINITIONS}")
+set_source_files_properties(unit/h5/probe_test.cpp PROPERTIES COMPILE_DEFINITIONS
+                                                              "CHUNKIO_PROBE=\"$<TARGET_FILE:chunkio_probe>\"")
+add_dependencies(io_test chunkio_probe)

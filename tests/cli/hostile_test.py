@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 
 import under_strace
-from support import CliTest, flip, make_class_folder
+from support import CliTest, attributes_in_a_heap, flip, make_class_folder
 
 PLUGIN = r"""
 #include <stdio.h>
@@ -259,17 +259,8 @@ class HostileFileTest(CliTest):
 
     # ---- Files that libhdf5 itself does not survive ----
 
-    def any_length_attributes(self):
-        """Images with attributes in a heap, and where in the file that heap is."""
-        with h5py.File(self.dir / "x.h5", "w") as file:
-            file["images"] = pictures()
-            for i in range(8):
-                file["images"].attrs[f"note {i}"] = "a string of any length " * (i + 1)
-        whole = (self.dir / "x.h5").read_bytes()
-        return whole, whole.index(b"GCOL")
-
     def test_a_file_that_libhdf5_crashes_on_is_an_error(self):
-        whole, begin = self.any_length_attributes()
+        whole, begin = attributes_in_a_heap(self.dir / "x.h5")
         chosen = random.Random(0)
         refused = 0
         for _ in range(60):

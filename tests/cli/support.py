@@ -96,6 +96,17 @@ def make_photos_with_bad_names(folder, per_class, copies, size):
             os.link(folder / "bad.jpg" if bad else path, f"{path[:-4]}_{i}.jpg")
 
 
+def attributes_in_a_heap(path):
+    """Writes images with attributes in a heap. Returns the file's bytes, and where in it that heap is: libhdf5 1.10
+    crashes over some damage there."""
+    with h5py.File(path, "w") as file:
+        file["images"] = (np.arange(40 * 8 * 8 * 3) % 251).astype(np.uint8).reshape(40, 8, 8, 3)
+        for i in range(8):
+            file["images"].attrs[f"note {i}"] = "a string of any length " * (i + 1)
+    whole = path.read_bytes()
+    return whole, whole.index(b"GCOL")
+
+
 def flip(path, offset, bits=1):
     """Flips `bits` of the byte at `offset` of a file."""
     with open(path, "r+b") as file:

@@ -119,10 +119,10 @@ struct OpenOptions {
   /// virtual datasets. Only for files you trust: they can name any file this process may read. A
   /// source file that a virtual dataset lacks reads as the fill value.
   bool allow_external = false;
-  /// Path of a program that looks at each local file first, with the file's path as its argument:
-  /// `chunkio-probe`, which is installed with this library. libhdf5 before 2.0 crashes on some
-  /// damaged files, and hangs on others; there such a file is an error then (corrupt_data, after 10
-  /// seconds at most). Takes some milliseconds a file. Empty: none.
+  /// Path of a program that looks at each file first: `chunkio-probe`, which is installed with this
+  /// library. libhdf5 before 2.0 crashes on some damaged files, and hangs on others; there such a
+  /// file is an error then (corrupt_data, after 10 seconds at most). Takes some milliseconds a
+  /// file. Empty: none.
   std::string probe = {};
   RemoteOptions remote = {};
 };
@@ -316,6 +316,8 @@ CHUNKIO_EXPORT void require_images(const DatasetInfo& info);
 /// Opens every object of an HDF5 file, reads its attributes and some elements of each dataset, and
 /// counts its chunks, all through libhdf5, which may crash or hang meanwhile: for a program that
 /// OpenOptions::probe names, which writes a byte to standard output afterwards.
+/// \param path  the program's argument. For what is no local file that is `-`: its bytes come from
+///              the process that started the program, and less is read.
 /// \throws Error as Dataset::open(): the file cannot be opened.
 CHUNKIO_EXPORT void walk_file(const std::string& path);
 

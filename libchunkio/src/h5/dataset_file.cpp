@@ -110,6 +110,7 @@ std::shared_ptr<const Dataset::Impl> open_once(std::shared_ptr<const ByteSource>
   info.path = bytes->name();
   impl->opened_version = bytes->version();
   check_signature(*bytes);
+  if (!options.probe.empty()) probe_file(options.probe, *bytes);
   impl->external = options.allow_external ? External::allowed : External::refused;
   const auto guard = Library::lock();
   impl->opened = std::make_unique<SourceFile>(bytes, impl->external);
@@ -156,12 +157,7 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
   if (std::error_code error; std::filesystem::is_directory(path, error)) {
     throw Error(ErrorCode::unsupported, path + " is a folder; " + files_in(path));
   }
-  auto bytes = std::make_shared<io::LocalFile>(path);
-  if (!options.probe.empty()) {
-    check_signature(*bytes);
-    probe_file(options.probe, path);
-  }
-  return open_dataset_file(std::move(bytes), options, link_files);
+  return open_dataset_file(std::make_shared<io::LocalFile>(path), options, link_files);
 }
 
 std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(std::shared_ptr<const ByteSource> bytes,

@@ -1,22 +1,29 @@
 /// Walks a file as far as any of its readers may go, so that what libhdf5 cannot bear shows.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <hdf5.h>
 
+#include <chunkio/byte_source.hpp>
 #include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
 
 #include "h5/dataset_file.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/handle.hpp"
 #include "h5/library.hpp"
+#include "h5/probe_wire.hpp"
 #include "h5/source_file.hpp"
 #include "io/local_file.hpp"
 
@@ -31,6 +38,47 @@ constexpr hsize_t kMostChunkBytes = hsize_t{64} << 20;
 constexpr hsize_t kMostElements = 4096;
 
 using AttributeId = UniqueId<&H5Aclose>;
+
+/// How far to go.
+enum class Reach {
+  all,
+  /// What is read may be far away: only what an opening reader may meet. No index of many chunks,
+  /// no large chunks, no elements that are stored as they are.
+  near,
+};
+constexpr hsize_t kMostNearChunks = 1024;
+constexpr hsize_t kMostNearChunkBytes = hsize_t{1} << 20;
+
+/// Bytes that the process which started this one reads: see probe_wire.hpp.
+class AskingSource final : public ByteSource {
+ public:
+  AskingSource() {
+    static_cast<void>(receive_message(STDIN_FILENO, std::as_writable_bytes(std::span(&size_, 1))));
+  }
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] std::int64_t size() const noexcept override { return size_; }
+  [[nodiscard]] std::uint64_t version() const override { return 0; }
+  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
+                   const std::stop_token&) const override {
+    std::vector<std::byte> reply(1 + static_cast<std::size_t>(kMostAsked));
+    while (!out.empty()) {
+      const std::size_t bytes = std::min(out.size(), static_cast<std::size_t>(kMostAsked));
+      const ProbeRequest request{offset, static_cast<std::int64_t>(bytes)};
+      if (!send_message(STDOUT_FILENO, std::as_bytes(std::span(&request, 1))) ||
+          receive_message(STDIN_FILENO, reply) != 1 + bytes || reply[0] != std::byte{1}) {
+        throw Error(ErrorCode::io_failed, "there are no bytes at " + std::to_string(offset));
+      }
+      std::memcpy(out.data(), reply.data() + 1, bytes);
+      out = out.subspan(bytes);
+      offset += static_cast<std::int64_t>(bytes);
+    }
+    return {};
+  }
+
+ private:
+  std::string name_ = "-";
+  std::int64_t size_ = 0;
+};
 
 /// Memory for elements, and what libhdf5 allocated for those of variable length.
 class Elements {
@@ -87,34 +135,58 @@ void look_at_elements(hid_t dataset, hid_t type, hid_t space, std::vector<hsize_
   H5Dread(dataset, type, memory.get(), space, H5P_DEFAULT, elements.data());
 }
 
-/// Of the elements of a chunk; absent if libhdf5 cannot tell.
-std::optional<hsize_t> chunk_bytes(hid_t creation, hid_t type, int rank) {
-  std::array<hsize_t, H5S_MAX_RANK> dims{};
-  if (H5Pget_chunk(creation, rank, dims.data()) != rank) return std::nullopt;
-  hsize_t bytes = H5Tget_size(type);
-  for (int axis = 0; axis < rank; ++axis) {
-    const hsize_t dim = dims[static_cast<std::size_t>(axis)];
-    if (dim == 0 || bytes > std::numeric_limits<hsize_t>::max() / dim) return std::nullopt;
-    bytes *= dim;
-  }
-  return bytes;
+/// The chunks of a dataset, as its shape says.
+struct Chunks {
+  hsize_t count = 1;
+  hsize_t bytes = 1;  ///< Of the elements of one.
+};
+
+hsize_t product(hsize_t a, hsize_t b) noexcept {
+  constexpr hsize_t kMost = std::numeric_limits<hsize_t>::max();
+  return b != 0 && a > kMost / b ? kMost : a * b;
 }
 
-void look_at_dataset(hid_t dataset) {
+/// Absent if libhdf5 cannot tell.
+std::optional<Chunks> chunks_of(hid_t creation, hid_t type, hid_t space, int rank) {
+  std::array<hsize_t, H5S_MAX_RANK> chunk{};
+  std::array<hsize_t, H5S_MAX_RANK> dims{};
+  if (H5Pget_chunk(creation, rank, chunk.data()) != rank ||
+      H5Sget_simple_extent_dims(space, dims.data(), nullptr) != rank) {
+    return std::nullopt;
+  }
+  Chunks chunks{.bytes = H5Tget_size(type)};
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(rank); ++axis) {
+    if (chunk[axis] == 0) return std::nullopt;
+    chunks.bytes = product(chunks.bytes, chunk[axis]);
+    chunks.count = product(chunks.count, dims[axis] / chunk[axis] + 1);
+  }
+  return chunks;
+}
+
+void look_at_dataset(hid_t dataset, Reach reach) {
   const ListId creation(H5Dget_create_plist(dataset));
   if (!creation || H5Pget_layout(creation.get()) == H5D_VIRTUAL) return;
   if (H5Pget_external_count(creation.get()) != 0) return;
   const TypeId type(H5Dget_type(dataset));
   const SpaceId space(H5Dget_space(dataset));
   if (!type || !space) return;
-  H5Dget_storage_size(dataset);
   const int rank = H5Sget_simple_extent_ndims(space.get());
   if (rank < 0) return;
+  const bool any_length =
+      H5Tis_variable_str(type.get()) > 0 || H5Tdetect_class(type.get(), H5T_VLEN) > 0;
   if (H5Pget_layout(creation.get()) == H5D_CHUNKED) {
-    hsize_t chunks = 0;
-    H5Dget_num_chunks(dataset, space.get(), &chunks);
-    const std::optional<hsize_t> bytes = chunk_bytes(creation.get(), type.get(), rank);
-    if (!bytes || *bytes > kMostChunkBytes) return;
+    const auto chunks = chunks_of(creation.get(), type.get(), space.get(), rank);
+    if (!chunks) return;
+    if (reach == Reach::all || chunks->count <= kMostNearChunks) {
+      hsize_t stored = 0;
+      H5Dget_storage_size(dataset);
+      H5Dget_num_chunks(dataset, space.get(), &stored);
+    }
+    if (chunks->bytes > (reach == Reach::all ? kMostChunkBytes : kMostNearChunkBytes)) return;
+  } else if (reach == Reach::all) {
+    H5Dget_storage_size(dataset);
+  } else if (!any_length) {
+    return;
   }
   const TypeId native(H5Tget_native_type(type.get(), H5T_DIR_DEFAULT));
   std::array<hsize_t, H5S_MAX_RANK> dims{};
@@ -122,8 +194,6 @@ void look_at_dataset(hid_t dataset) {
       H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr) < 0) {
     return;
   }
-  const bool any_length =
-      H5Tis_variable_str(type.get()) > 0 || H5Tdetect_class(type.get(), H5T_VLEN) > 0;
   std::vector<hsize_t> place(static_cast<std::size_t>(rank), 0);
   look_at_elements(dataset, native.get(), space.get(), place,
                    any_length ? std::min(dims[0], kMostElements) : 1);
@@ -137,13 +207,20 @@ void look_at_dataset(hid_t dataset) {
 void chunkio::walk_file(const std::string& path) {
   using namespace h5;  // NOLINT(google-build-using-namespace): this file is part of that layer
   const auto guard = Library::lock();
-  SourceFile file(std::make_shared<io::LocalFile>(path), External::refused);
+  const bool asks = path == "-";
+  std::shared_ptr<const ByteSource> source;
+  if (asks) {
+    source = std::make_shared<AskingSource>();
+  } else {
+    source = std::make_shared<io::LocalFile>(path);
+  }
+  SourceFile file(std::move(source), External::refused);
   file.open();
   refuse_link(file.id(), path);
   std::vector<DamagedObject> damaged;
   const auto look = [&](hid_t object, const std::string&, H5I_type_t type) {
     H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, &look_at_attribute, nullptr);
-    if (type == H5I_DATASET) look_at_dataset(object);
+    if (type == H5I_DATASET) look_at_dataset(object, asks ? Reach::near : Reach::all);
   };
   visit_objects(file.id(), path, look, damaged);
 }

@@ -7,14 +7,18 @@
 #include <chrono>
 #include <string>
 
+#include <chunkio/byte_source.hpp>
+
 namespace chunkio::h5 {
 
-/// Runs `program` with `path` as its argument. Starts nothing where libhdf5 is 2.0 or newer.
-/// Thread-safe.
-/// \param most  how long it may take.
-/// \throws Error corrupt_data (it crashed, or did not end in time), not_found (there is no such
-///         program), io_failed (no process), cancelled (a signal that was meant for all ended it).
-void probe_file(const std::string& program, const std::string& path,
+/// Runs `program` with the path of a local file as its argument, or with `-` for other sources,
+/// whose bytes it is then given (probe_wire.hpp): what it asks for is read here, and is near when
+/// this process opens the file. Starts nothing where libhdf5 is 2.0 or newer. Thread-safe.
+/// \param most  how long it may take, without the time in which it waits for bytes.
+/// \throws Error corrupt_data (it crashed, did not end in time, or read on without end), not_found
+///         (there is no such program), io_failed (no process), cancelled (a signal that was meant
+///         for all ended it); and as ByteSource::read_at().
+void probe_file(const std::string& program, const ByteSource& source,
                 std::chrono::milliseconds most = std::chrono::seconds(10));
 
 }  // namespace chunkio::h5
