@@ -313,19 +313,16 @@ class Walk {
     leaf_.clear();
     std::int64_t least = node.begin;
     for (std::size_t i = 0; i < entries; ++i) {
-      const auto key = key_at(i);
-      const auto [number, inside] = number_of(key);
-      if (!is_chunk(key)) return kWrongKeys;
-      if (!inside) {
-        if (number < least) return kWrongKeys;
-        continue;
-      }
-      if (number < least || number >= node.end) return kWrongKeys;
-      least = number + 1;
-      leaf_.push_back({.number = number,
+      const auto bytes = key_at(i);
+      const Key key = parse_key(bytes);
+      if (!key.begins_chunk || key.number < least) return kWrongKeys;
+      if (!key.inside) continue;
+      if (key.number >= node.end) return kWrongKeys;
+      least = key.number + 1;
+      leaf_.push_back({.number = key.number,
                        .address = child_at(i),
-                       .stored_bytes = base::number_at<std::uint32_t>(key, 0),
-                       .filter_mask = base::number_at<std::uint32_t>(key, 4)});
+                       .stored_bytes = base::number_at<std::uint32_t>(bytes, 0),
+                       .filter_mask = base::number_at<std::uint32_t>(bytes, 4)});
     }
     for (const TreeEntry& entry : leaf_) visit_(entry);
     return {};
@@ -358,37 +355,40 @@ class Walk {
                                           kNodeHeadBytes + i * (key_bytes_ + 8) + key_bytes_);
   }
 
-  /// Whether a key is the place of the first element of a chunk.
-  [[nodiscard]] bool is_chunk(std::span<const std::byte> key) const {
-    for (std::size_t axis = 0; axis < rank_; ++axis) {
-      if (base::number_at<std::uint64_t>(key, 8 + 8 * axis) % chunk_[axis] != 0) return false;
-    }
-    return base::number_at<std::uint64_t>(key, 8 + 8 * rank_) == 0;
-  }
-
-  /// The number of the chunk that a key names, and whether it lies in the grid. If not: the number
-  /// of the next chunk that does, so that numbers rise as keys do.
-  [[nodiscard]] std::pair<std::int64_t, bool> number_of(std::span<const std::byte> key) const {
+  /// What a key says.
+  struct Key {
+    /// Of the chunk that it names; if that lies outside of the grid, of the next one that does not,
+    /// so that numbers rise as keys do.
     std::int64_t number = 0;
-    bool inside = true;
+    bool inside = true;        ///< The grid.
+    bool begins_chunk = true;  ///< It is the place of the first element of a chunk.
+    std::uint64_t in_element = 0;
+  };
+  [[nodiscard]] Key parse_key(std::span<const std::byte> bytes) const {
+    Key key{.in_element = base::number_at<std::uint64_t>(bytes, 8 + 8 * rank_)};
     for (std::size_t axis = 0; axis < rank_; ++axis) {
-      std::uint64_t coord = 0;
-      if (inside) {
-        coord = base::number_at<std::uint64_t>(key, 8 + 8 * axis) / chunk_[axis];
-        inside = coord < grid_[axis];
+      const auto place = base::number_at<std::uint64_t>(bytes, 8 + 8 * axis);
+      // Mostly chunks are whole rows: a division costs more than all else here.
+      std::uint64_t coord = place == 0 ? 0 : place / chunk_[axis];
+      key.begins_chunk = key.begins_chunk && coord * chunk_[axis] == place;
+      if (key.inside) {
+        key.inside = coord < grid_[axis];
         coord = std::min(coord, grid_[axis]);
+      } else {
+        coord = 0;
       }
-      number = number * static_cast<std::int64_t>(grid_[axis]) + static_cast<std::int64_t>(coord);
+      key.number =
+          key.number * static_cast<std::int64_t>(grid_[axis]) + static_cast<std::int64_t>(coord);
     }
-    return {number, inside};
+    key.begins_chunk = key.begins_chunk && key.in_element == 0;
+    return key;
   }
 
   /// The number of the first chunk that does not lie before a key. The last key of a tree may be
   /// that of its last chunk, with a place behind the first byte of an element.
-  [[nodiscard]] std::int64_t end_before(std::span<const std::byte> key) const {
-    const auto [number, inside] = number_of(key);
-    const bool behind = inside && base::number_at<std::uint64_t>(key, 8 + 8 * rank_) != 0;
-    return number + (behind ? 1 : 0);
+  [[nodiscard]] std::int64_t end_before(std::span<const std::byte> bytes) const {
+    const Key key = parse_key(bytes);
+    return key.number + (key.inside && key.in_element != 0 ? 1 : 0);
   }
 
   static constexpr const char* kWrongKeys = "has keys that do not rise from one chunk to the next";

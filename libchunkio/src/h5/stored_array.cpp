@@ -101,10 +101,12 @@ class Inspection {
                           static_cast<hsize_t>(std::numeric_limits<std::int64_t>::max())));
   }
 
-  /// libhdf5 adds the chunks up node by node. Where a node takes a request, all of them are listed
-  /// instead, which merges requests, and which reading needs anyway.
+  /// libhdf5 adds the chunks up node by node, and waits for each. Where the tree is read here, or a
+  /// node takes a request, all chunks are listed instead, which reading needs anyway.
   [[nodiscard]] std::int64_t stored_bytes_of_chunks() const {
-    const auto listed = is_local() || !array_.index ? std::nullopt : array_.index->list();
+    const bool is_local = io::as_local_file(*file_.bytes) != nullptr;
+    if (!array_.index || (is_local && !has_tree_)) return storage_size();
+    const auto listed = array_.index->list();
     if (!listed) return storage_size();
     const io::RemoteFile* const remote = io::as_remote_file(*file_.bytes);
     if (!listed->damage.empty() && remote != nullptr && !remote->distrusted()) {
@@ -112,8 +114,6 @@ class Inspection {
     }
     return listed->bytes;
   }
-
-  [[nodiscard]] bool is_local() const { return io::as_local_file(*file_.bytes) != nullptr; }
 
   [[nodiscard]] std::string name() const { return printable(array_.name); }
   [[nodiscard]] Error corrupt(const std::string& what) const {
@@ -241,8 +241,6 @@ class Inspection {
 
   /// The version-1 B-tree of the chunks; absent if there is none that can be read here.
   [[nodiscard]] std::optional<ChunkTree> find_tree() const {
-    // It lists any kind of index, but reads node by node.
-    if (CHUNKIO_HAVE_CHUNK_ITER && is_local()) return {};
     const ListId creation(check_id(H5Fget_create_plist(file_.file().get()), action_, path_));
     std::size_t address_bytes = 0;
     std::size_t size_bytes = 0;
@@ -315,6 +313,8 @@ class Inspection {
   }
 
   void make_index() {
+    const auto tree = find_tree();
+    has_tree_ = tree.has_value();
     array_.index = std::make_unique<ChunkIndex>(
         file_.bytes,
         ChunkIndex::Target{.path = path_,
@@ -324,7 +324,7 @@ class Inspection {
                            .first_byte = first_byte_,
                            .file_bytes = file_.bytes->size(),
                            .raw_bytes = array_.filters.empty() ? array_.chunk_bytes : 0,
-                           .tree = find_tree()});
+                           .tree = tree});
     if (array_.filters.empty() && array_.whole_rows()) find_implicit_base();
     if (array_.num_chunks <= ChunkIndex::kMaxChunks) return;
     array_.index.reset();
@@ -402,6 +402,7 @@ class Inspection {
   const TypeId type_;
   std::int64_t first_byte_ = 0;
   std::int64_t group_chunks_ = 1;
+  bool has_tree_ = false;  // of the index, which is read here
 };
 
 }  // namespace
