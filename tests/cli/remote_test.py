@@ -20,7 +20,7 @@ import numpy as np
 from file_server import FileServer, wait_for
 from key_server import KeyServer
 from matrices import anndata_file, random_matrix
-from support import H5PACK, CliTest, arrays, make_class_folder
+from support import H5PACK, CliTest, arrays, attributes_in_a_heap, flip, make_class_folder
 
 KEYS = {"AKIDEXAMPLE": "a/secret+key"}
 
@@ -182,6 +182,7 @@ class RemoteTest(CliTest):
                 chosen = random.Random(1)
                 server = self.serve(lambda number: "wrong" if number > 2 and chosen.random() < 0.05 else None)
                 self.assert_same(f"{server.url}/{name}", name, *options)
+                self.h5pack("verify", f"{server.url}/{name}")
                 server.close()
 
     def test_the_first_bytes_may_come_wrong(self):
@@ -400,6 +401,22 @@ class RemoteTest(CliTest):
                           "cannot keep remote files in .*file: Not a directory; choose another folder with remote_cache .--remote-cache")
 
     # ---- What is refused ----
+
+    @unittest.skipUnless(h5py.version.hdf5_version_tuple < (1, 12, 0), "libhdf5 crashes on none of these")
+    def test_files_that_libhdf5_crashes_on(self):
+        whole, begin = attributes_in_a_heap(self.dir / "x.h5")
+        server = self.serve()
+        chosen = random.Random(0)
+        refused = 0
+        for _ in range(60):
+            (self.dir / "x.h5").write_bytes(whole)
+            for _ in range(4):
+                flip(self.dir / "x.h5", begin + 8 + chosen.randrange(200), 1 << chosen.randrange(8))
+            local, distant = (self.run_h5pack("info", path) for path in ("x.h5", f"{server.url}/x.h5"))
+            self.assertIn(distant.returncode, (0, 1), distant.stderr)
+            self.assertEqual("damaged or hostile" in distant.stderr, "damaged or hostile" in local.stderr)
+            refused += "damaged or hostile" in distant.stderr
+        self.assertGreater(refused, 0)
 
     def test_what_cannot_be_opened(self):
         self.pack()

@@ -19,6 +19,9 @@ namespace chunkio::sources {
 
 class RereadingSource final : public ChunkSource {
  public:
+  /// Where one request in twenty brings wrong bytes, one row group in 160,000 stays wrong.
+  static constexpr int kTimes = 3;
+
   /// \param bytes  of the file that `source` reads. \pre as_remote_file(*bytes) is one.
   RereadingSource(std::unique_ptr<ChunkSource> source, std::shared_ptr<const ByteSource> bytes)
       : source_(std::move(source)), bytes_(std::move(bytes)) {}
@@ -59,9 +62,6 @@ class RereadingSource final : public ChunkSource {
   }
 
  private:
-  /// Where one request in twenty brings wrong bytes, one row group in 160,000 stays wrong.
-  static constexpr int kTimes = 3;
-
   static bool may_have_come_wrong(ErrorCode code) noexcept {
     return code == ErrorCode::digest_mismatch || code == ErrorCode::corrupt_data ||
            code == ErrorCode::hdf5_failed;

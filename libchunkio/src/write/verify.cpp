@@ -19,7 +19,9 @@
 #include "io/local_file.hpp"
 #include "io/page_cache.hpp"
 #include "io/range_reader.hpp"
+#include "io/remote_file.hpp"
 #include "sources/chunk_digests.hpp"
+#include "sources/rereading_source.hpp"
 #include "sources/row_digests.hpp"
 
 namespace chunkio {
@@ -52,6 +54,27 @@ bool is_damage(ErrorCode code) {
     default:
       return false;
   }
+}
+
+/// Runs `look`, which throws what it finds damaged. Bytes of a remote file may have come wrong:
+/// they are asked for again, as often as a loader does that. \returns what `look` does.
+template <class Look>
+auto look_again(const ByteSource& bytes, const Look& look) {
+  const io::RemoteFile* const remote = io::as_remote_file(bytes);
+  try {
+    return look();
+  } catch (const Error& error) {
+    if (remote == nullptr || !is_damage(error.code())) throw;
+  }
+  const io::Distrust distrust(*remote);
+  for (int times = 1; times < sources::RereadingSource::kTimes; ++times) {
+    try {
+      return look();
+    } catch (const Error& error) {
+      if (!is_damage(error.code())) throw;
+    }
+  }
+  return look();
 }
 
 DamagedChunk damaged_chunk(std::int64_t chunk, const RowRange& rows, const Error& error) {
@@ -129,8 +152,10 @@ class ChunkVerification {
   void check(std::int64_t chunk) {
     ReadCost cost;
     try {
-      digests_.check(chunk, nullptr, options_.stop, cost,
-                     [](std::span<const std::byte>, std::int64_t) {});
+      look_again(*bytes_, [&] {
+        digests_.check(chunk, nullptr, options_.stop, cost,
+                       [](std::span<const std::byte>, std::int64_t) {});
+      });
     } catch (const Error& error) {
       if (!is_damage(error.code())) throw;
       const std::lock_guard lock(mutex_);
@@ -183,7 +208,7 @@ VerifyResult verify_rows(std::shared_ptr<const Dataset::Impl> file, const Verify
       std::optional<DamagedChunk> damaged;
       std::int64_t bytes = 0;
       try {
-        bytes = digests.check(rows, options.stop);
+        bytes = look_again(*file->bytes, [&] { return digests.check(rows, options.stop); });
       } catch (const Error& error) {
         if (!is_damage(error.code())) throw;
         const auto* const mismatch = dynamic_cast<const DamagedRows*>(&error);
