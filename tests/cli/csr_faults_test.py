@@ -1,6 +1,7 @@
 """h5pack csr that is killed, stopped, short of space, or given damaged files: there is a whole output, or none."""
 
 import collections
+import itertools
 import gzip
 import os
 import random
@@ -35,13 +36,14 @@ class CsrFaultsTest(MatrixTest):
         self.assertGreater(report["buckets"], 1)
         self.reference = contents(self.dir / "out.h5ad")
         (self.dir / "out.h5ad").unlink()
+        self.ways = itertools.cycle(["--force", "--resume"])
 
     def left(self):
         return sorted(path.name for path in self.dir.iterdir() if path.name != "r.csv")
 
     def assert_goes_on(self):
         """The same command again, after whatever was left."""
-        self.h5pack(*self.command, "--force")
+        self.h5pack(*self.command, next(self.ways))
         assert_contents(self, self.dir / "out.h5ad", self.reference)
         self.assertEqual(self.left(), ["out.h5ad"])
         (self.dir / "out.h5ad").unlink()
@@ -133,8 +135,13 @@ class CsrFaultsTest(MatrixTest):
                     assert_contents(self, self.dir / files[i], expected[i])
                 if 0 < len(there) < 3:
                     self.assertIn("missing", self.run_h5pack("info", "out-*-of-00003.h5ad").stderr)
-                self.h5pack(*self.command, "--shards", 3, "--force")
+                before = [(self.dir / files[i]).stat() for i in there]
+                self.h5pack(*self.command, "--shards", 3, "--resume")
                 self.assertEqual(self.left(), files)
+                self.assertEqual([(self.dir / files[i]).stat().st_ino for i in there], [one.st_ino for one in before])
+                for file, wanted in zip(files, expected):
+                    assert_contents(self, self.dir / file, wanted)
+                self.h5pack("verify", "out-*-of-00003.h5ad")
                 for path in self.dir.glob("out*"):
                     path.unlink()
         self.assertEqual(seen, {0, 1, 2, 3})

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import struct
 import subprocess
 import unittest
@@ -12,7 +13,7 @@ import h5py
 import numpy as np
 
 from matrices import M, MatrixTest, compressed, mtx_text, npz_bytes, random_matrix
-from support import H5PACK
+from support import H5PACK, contents
 
 try:
     import scipy.sparse
@@ -144,6 +145,10 @@ class CsrTest(MatrixTest):
             subprocess.run([H5PACK, "csr", "-", "-o", "out.h5ad", "--force", "--quiet"], input=text, cwd=self.dir,
                            check=True, stdout=subprocess.DEVNULL)
             np.testing.assert_array_equal(self.read(), last)
+        # A pipe changes while it is read.
+        subprocess.run(f"cat r.csv | '{H5PACK}' csr /dev/fd/0 -o out.h5ad --force --quiet", shell=True, cwd=self.dir,
+                       check=True, stdout=subprocess.DEVNULL)
+        np.testing.assert_array_equal(self.read(), last)
 
     def test_names_are_any_text(self):
         rows = ['"a,b"', '"two\nlines"', '"say ""so"""', "Jörg", " blank ", "1"]
@@ -170,6 +175,54 @@ class CsrTest(MatrixTest):
             for name, values in expected.items():
                 np.testing.assert_array_equal(file[name][:], values)
         self.assert_refused(["csr", "r.csv", "-o", "new.h5ad", "--memory-budget", "1MiB"], 1, ["r.csv"], "raise")
+
+    def test_resume(self):
+        self.save_npz("m.npz", "csr", random_matrix())
+        command = ["csr", "m.npz", "-o", "out.h5ad"]
+        self.h5pack(*command, "--resume")  # nothing is there
+        before = (self.dir / "out.h5ad").stat()
+        self.assertEqual(self.h5pack(*command, "--resume"), "out.h5ad: complete already, 200 rows\n")
+        report, = self.h5pack_json(*command, "--resume")
+        self.assertEqual((report["rows"], report["columns"], report["complete_already"]), (200, M, True))
+        self.assertEqual((self.dir / "out.h5ad").stat(), before)
+        (self.dir / "out.h5ad.partial").write_bytes(b"what a kill left")
+        (self.dir / "out.h5ad").unlink()
+        self.h5pack(*command, "--resume")
+        self.read()
+        for options, message in ((["--seed", 2], '"--seed" is 0 there and 2 here'),
+                                 (["--rows", "0:200"], '"--rows" is "all" there'),
+                                 (["--dtype", "int32"], '"--dtype"'), (["--transpose"], '"source"')):
+            self.assert_fails([*command, "--resume", *options], "out.h5ad.*of another run.*" + message)
+        (self.dir / "m.npz").touch()
+        self.assert_fails([*command, "--resume"], "digest of sizes and times of the source files")
+        self.h5pack(*command, "--resume", "--force")
+        self.assert_fails(["csr", "-", "-o", "x.h5ad", "--resume"], "standard input is gone", code=2)
+
+    def test_resume_of_shards(self):
+        dense = random_matrix()
+        self.save_npz("m.npz", "csr", dense, np.savez)
+        command = ["csr", "m.npz", "-o", "out.h5ad", "--shards", 4, "--resume"]
+        files = [self.dir / f"out-0000{i}-of-00004.h5ad" for i in range(4)]
+        self.h5pack(*command)
+        whole = [contents(file) for file in files]
+        for missing, written in (((3,), {3}), ((2, 3), {2, 3}), ((1,), {1, 2, 3}), ((0, 1, 2, 3), {0, 1, 2, 3})):
+            with self.subTest(missing):
+                before = [file.stat().st_ino for file in files]
+                for i in missing:
+                    files[i].rename(self.dir / f"kept{i}")  # so that its number is not given away
+                report, = self.h5pack_json(*command)
+                self.assertEqual(report["shards_complete_already"], 4 - len(written))
+                self.assertEqual(report["entries"], np.count_nonzero(dense))
+                self.assertEqual({i for i in range(4) if files[i].stat().st_ino != before[i]}, written)
+                self.assertEqual([contents(file) for file in files], whole)
+                self.h5pack("verify", "out-*-of-00004.h5ad")
+        self.assertIn("complete already, 200 rows", self.h5pack(*command))
+        # The same options, but other bytes of the same size and time.
+        stat = (self.dir / "m.npz").stat()
+        files[3].unlink()
+        self.save_npz("m.npz", "csr", np.roll(dense, 1, axis=0), np.savez)
+        os.utime(self.dir / "m.npz", ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        self.assert_fails(command, "another matrix than that of the shards that are complete")
 
     def test_dry_run_and_output(self):
         dense = random_matrix()

@@ -3,9 +3,11 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,8 @@
 #include "h5pack/commands/append_csr.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/pack/output_files.hpp"
+#include "h5pack/pack/run_fingerprint.hpp"
+#include "h5pack/sources/file_stamps.hpp"
 #include "h5pack/sources/listing.hpp"
 #include "h5pack/sources/stored_rows.hpp"
 #include "h5pack/sparse/csr_packer.hpp"
@@ -52,6 +56,7 @@ struct CsrCommand {
   std::string output = {};
   CsrOptions options = {};
   std::int64_t threads = 0;
+  bool resume = false;
   bool dry_run = false;
 };
 
@@ -64,7 +69,39 @@ const char* name_of(Duplicates duplicates) {
       ->first;
 }
 
-std::string options_json(const CsrCommand& command, const MatrixSource& source) {
+/// A pipe has none: it changes while it is read.
+cli::FileStamp stamp_of(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) ? cli::file_stamp(path) : cli::FileStamp();
+}
+
+/// What tells a run from others, which write other files: a run may go on with what one like it has
+/// finished.
+Json identity_of(const CsrCommand& command, const MatrixSource& source) {
+  const CsrOptions& options = command.options;
+  std::string rows;
+  if (options.rows) {
+    for (const chunkio::RowRange& range : options.rows->ranges()) {
+      rows += std::to_string(range.begin) + ":" + std::to_string(range.end) + ",";
+    }
+  }
+  std::string files;
+  for (const std::string& file : source.files()) {
+    const cli::FileStamp stamp = stamp_of(file);
+    files += std::to_string(stamp.size) + " " + std::to_string(stamp.mtime_ns) + ",";
+  }
+  return {{"command", "csr"},
+          {"source", cli::json_text(source.description())},
+          {"digest of sizes and times of the source files", text_digest(files)},
+          {"--dtype", std::string(to_string(source.dtype()))},
+          {"--rows", rows.empty() ? "all" : "digest " + text_digest(rows)},
+          {"--duplicates", name_of(options.duplicates.value_or(source.duplicates()))},
+          {"--order", to_string(options.order)},
+          {"--seed", options.seed},
+          {"--shards", options.shards}};
+}
+
+Json stored_options(const CsrCommand& command, const MatrixSource& source) {
   const CsrOptions& options = command.options;
   Json json = {{"command", command.before ? "append csr" : "csr"},
                {"source", source.description()},
@@ -73,13 +110,13 @@ std::string options_json(const CsrCommand& command, const MatrixSource& source) 
                {"order", to_string(options.order)}};
   if (options.order == RepackOrder::shuffled) json["seed"] = options.seed;
   if (options.rows) json["rows"] = options.rows->count();
-  return cli::json_text(json);
+  return json;
 }
 
 /// Its rows, with those of the source behind them. Blocks on I/O: a copy of damaged rows would get
 /// digests that match, so they are compared first.
-/// \param options_json  of the run; becomes that of the new file.
-std::unique_ptr<MatrixSource> append_to(const CsrCommand& command, std::string& options_json,
+/// \param options  of the run; become those of the new file.
+std::unique_ptr<MatrixSource> append_to(const CsrCommand& command, Json& options,
                                         std::unique_ptr<MatrixSource> old,
                                         std::unique_ptr<MatrixSource> added) {
   const OldFile& file = *command.before;
@@ -90,9 +127,8 @@ std::unique_ptr<MatrixSource> append_to(const CsrCommand& command, std::string& 
   const cli::StopSignalToken stopping;
   stored.check_stored(stopping.token(), command.options.quiet);
   const std::int64_t first = next_source_row(*old);
-  Json json = stored.with_stored_options(Json::parse(options_json));
-  json["appended"].back()["first_source_row"] = first;
-  options_json = cli::json_text(json);
+  options = stored.with_stored_options(std::move(options));
+  options["appended"].back()["first_source_row"] = first;
   return joined(std::move(old), std::move(added), first);
 }
 
@@ -102,17 +138,56 @@ std::string output_name(const CsrCommand& command) {
   return shards > 0 ? chunkio::shard_pattern(command.output, shards) : command.output;
 }
 
+/// The files that are written.
+std::vector<std::string> output_files(const CsrCommand& command) {
+  const std::int64_t shards = command.options.shards;
+  if (shards == 0) return {command.output};
+  std::vector<std::string> files;
+  for (std::int64_t i = 0; i < shards; ++i) {
+    files.push_back(chunkio::shard_path(command.output, i, shards));
+  }
+  return files;
+}
+
 /// Finds what would make writing fail. \throws Error as check_output_file().
 void check_csr_outputs(const CsrCommand& command, const std::string& input) {
-  const std::int64_t shards = command.options.shards;
-  for (std::int64_t i = 0; i < std::max<std::int64_t>(shards, 1); ++i) {
-    check_output_file(shards > 0 ? chunkio::shard_path(command.output, i, shards) : command.output,
-                      input, command.options.overwrite);
+  for (const std::string& file : output_files(command)) {
+    check_output_file(file, input, command.options.overwrite || command.resume);
+  }
+}
+
+/// Leaves what an earlier run like this has finished: the first of its files, since it finishes one
+/// after the other. \returns whether that is all. \throws Error as is_complete().
+bool take_up(CsrCommand& command, const Json& identity) {
+  CsrOptions& options = command.options;
+  const std::vector<std::string> files = output_files(command);
+  std::size_t done = 0;
+  // All are looked at before one may be replaced.
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (is_complete(files[i], options.overwrite, identity) && done == i) ++done;
+  }
+  options.overwrite = true;  // what was not finished, or not in turn
+  if (options.shards > 0 && done > 0) {
+    options.shards_done = static_cast<std::int64_t>(done);
+    options.done_set = chunkio::Dataset::open(files.front()).info().shard->set;
+  }
+  return done == files.size();
+}
+
+/// What all files hold, which other runs may have written.
+void count_all(CsrResult& result, const CsrCommand& command) {
+  const chunkio::DatasetInfo info = chunkio::Dataset::open(output_name(command)).info();
+  result.num_rows = info.num_samples;
+  result.num_columns = info.sparse->columns;
+  result.num_entries = info.sparse->num_entries;
+  result.file_bytes = 0;
+  for (const std::string& file : output_files(command)) {
+    result.file_bytes += static_cast<std::int64_t>(std::filesystem::file_size(file));
   }
 }
 
 double rate_of(const CsrResult& result) {
-  const auto entries = static_cast<double>(result.num_entries + result.num_duplicates);
+  const auto entries = static_cast<double>(result.num_written + result.num_duplicates);
   return result.seconds > 0 ? entries / result.seconds : 0;
 }
 
@@ -137,6 +212,7 @@ std::string report_json(const CsrCommand& command, const MatrixSource& source,
     json["seconds"] = result.seconds;
     json["entries_per_second"] = rate_of(result);
     json["shards"] = std::max<std::int64_t>(command.options.shards, 1);
+    if (command.resume) json["shards_complete_already"] = command.options.shards_done;
   }
   json["left_out"] = source.left_out();
   return cli::json_text(json) + "\n";
@@ -156,6 +232,9 @@ std::string report_text(const CsrCommand& command, const MatrixSource& source,
   const std::string lost =
       left_out.empty() ? "" : "  not carried over: " + first_few(left_out) + "\n";
   if (command.dry_run) return text + "\n" + lost;
+  if (command.options.shards_done > 0) {
+    text += ", " + cli::counted(command.options.shards_done, "shard") + " complete already";
+  }
   text += ", " + cli::format_bytes(result.file_bytes) + " in " + cli::decimals(result.seconds, 1) +
           " s (" + cli::decimals(rate_of(result), 0) + " entries/s)\n";
   if (result.num_duplicates > 0) {
@@ -171,15 +250,30 @@ std::string report_text(const CsrCommand& command, const MatrixSource& source,
   return text + lost;
 }
 
+void print_complete(const CsrCommand& command, const cli::GlobalOptions& global) {
+  CsrResult result;
+  count_all(result, command);
+  cli::print(global.json ? cli::json_text(Json{{"command", "csr"},
+                                               {"path", output_name(command)},
+                                               {"rows", result.num_rows},
+                                               {"columns", result.num_columns},
+                                               {"entries", result.num_entries},
+                                               {"bytes", result.file_bytes},
+                                               {"complete_already", true}}) +
+                               "\n"
+                         : cli::escape(output_name(command)) + ": complete already, " +
+                               cli::counted(result.num_rows, "row") + "\n");
+}
+
 cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
   if (!command.dry_run) check_csr_outputs(command, command.source.input);
   command.options.quiet = global.quiet;
   command.options.threads = static_cast<int>(command.threads);
   command.source.memory_budget = command.options.memory_budget;
   const std::string& input = command.source.input;
-  const cli::FileStamp stamp = cli::file_stamp(input);
+  const cli::FileStamp stamp = stamp_of(input);
   const std::string old = command.before ? command.before->path : "";
-  const cli::FileStamp old_stamp = command.before ? cli::file_stamp(old) : cli::FileStamp();
+  const cli::FileStamp old_stamp = stamp_of(old);
   std::unique_ptr<MatrixSource> before;
   if (command.before) {
     before = open_hdf5_matrix({.input = old,
@@ -190,22 +284,30 @@ cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
     command.source.dtype = before->dtype();
   }
   std::unique_ptr<MatrixSource> source = open_matrix(command.source);
-  command.options.options_json = options_json(command, *source);
+  Json options = stored_options(command, *source);
   if (before) {
-    source = append_to(command, command.options.options_json, std::move(before), std::move(source));
+    source = append_to(command, options, std::move(before), std::move(source));
+  } else {
+    options["identity"] = identity_of(command, *source);
   }
+  command.options.options_json = cli::json_text(options);
   if (!command.dry_run) {
     for (const std::string& file : source->files()) check_csr_outputs(command, file);
   }
-  command.options.before_publishing = [&] {
-    const bool same = cli::file_stamp(input) == stamp;
-    if (same && (old.empty() || cli::file_stamp(old) == old_stamp)) return;
+  if (command.resume && !command.dry_run && take_up(command, options["identity"])) {
+    print_complete(command, global);
+    return cli::ExitCode::ok;
+  }
+  command.options.after_reading = [&] {
+    const bool same = stamp_of(input) == stamp;
+    if (same && stamp_of(old) == old_stamp) return;
     throw Error(ErrorCode::io_failed,
                 cli::quote(same ? old : input) +
                     " was changed while it was read; pack when nothing changes");
   };
-  const CsrResult result = command.dry_run ? count_csr(*source, command.options)
-                                           : pack_csr(*source, command.output, command.options);
+  CsrResult result = command.dry_run ? count_csr(*source, command.options)
+                                     : pack_csr(*source, command.output, command.options);
+  if (command.options.shards_done > 0) count_all(result, command);
   cli::print(global.json ? report_json(command, *source, result)
                          : report_text(command, *source, result));
   return cli::ExitCode::ok;
@@ -264,6 +366,8 @@ void add_file_options(CLI::App& app, CsrCommand& command) {
                    "Write so many files, OUT-00000-of-N and so on, instead of one")
       ->default_str("");
   app.add_flag("-f,--force", command.options.overwrite, "Replace existing output files");
+  app.add_flag("--resume", command.resume,
+               "Continue an interrupted run with the same options: complete shards stay");
   cli::add_integer(app, "-j,--threads", command.threads, 1,
                    "Threads that parse and sort (default: all CPUs)")
       ->default_str("");
@@ -281,15 +385,21 @@ void set_action(CLI::App& app, const std::shared_ptr<CsrCommand>& command,
   app.callback([command, &global, &action] {
     cli::check_threads(command->threads);
     cli::check_output(command->output);
+    if (command->resume && command->source.input == "-") {
+      throw Error(ErrorCode::invalid_argument,
+                  "--resume needs a file: what came through standard input is gone");
+    }
     // Refuses an impossible number.
     if (command->options.shards > 0) {
       static_cast<void>(chunkio::shard_pattern(command->output, command->options.shards));
     }
     action = [command, &global] {
       const cli::Leavings left{
-          .ended =
-              "an output that was begun is left as after a kill: the same command with "
-              "--force starts again"};
+          .ended = command->before
+                       ? "an output that was begun is left as after a kill: the same command with "
+                         "--force starts again"
+                       : "an output that was begun is left as after a kill: the same command with "
+                         "--resume goes on"};
       return cli::run_interruptible(global, left, [&] { return run_csr(*command, global); });
     };
   });
@@ -306,11 +416,12 @@ void add_csr_command(CLI::App& app, const cli::GlobalOptions& global, cli::Actio
   add_csv_options(*sub, command->source);
   add_hdf5_options(*sub, command->source);
   add_file_options(*sub, *command);
-  cli::set_help(*sub,
-                {"h5pack csr ratings.csv -o ratings.h5ad --row-from userId --column-from movieId",
-                 "h5pack csr counts.h5ad -o cells.h5ad --images layers/counts --dtype uint16"},
-                {"--output", "--row-from", "--column-from", "--value-from", "--images", "--dtype",
-                 "--rows", "--transpose", "--order", "--seed", "--shards", "--force", "--dry-run"});
+  cli::set_help(
+      *sub,
+      {"h5pack csr ratings.csv -o ratings.h5ad --row-from userId --column-from movieId",
+       "h5pack csr counts.h5ad -o cells.h5ad --images layers/counts --dtype uint16"},
+      {"--output", "--row-from", "--column-from", "--value-from", "--images", "--dtype", "--rows",
+       "--transpose", "--order", "--seed", "--shards", "--force", "--resume", "--dry-run"});
   set_action(*sub, command, global, action);
 }
 
@@ -326,7 +437,7 @@ void add_append_csr(CLI::App& append, const cli::GlobalOptions& global, cli::Act
   add_hdf5_options(*sub, command->source);
   add_file_options(*sub, *command);
   // The file says the first, and the last has other choices here.
-  for (const char* option : {"--dtype", "--rows", "--shards", "--order"}) {
+  for (const char* option : {"--dtype", "--rows", "--shards", "--resume", "--order"}) {
     sub->remove_option(sub->get_option(option));
   }
   cli::add_choice<RepackOrder>(

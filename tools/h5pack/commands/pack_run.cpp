@@ -193,7 +193,7 @@ class PackRun {
   /// out when it matters.
   [[nodiscard]] bool is_done(std::size_t index) const {
     return options_.writer.resume &&
-           is_complete(paths_[index], options_.writer,
+           is_complete(paths_[index], options_.writer.overwrite,
                        run_fingerprint(command_, listing_, listing_.splits[index]));
   }
 

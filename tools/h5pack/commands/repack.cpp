@@ -251,7 +251,8 @@ RepackResult repack_part(const chunkio::Dataset& dataset, const std::vector<std:
     return (encoded ? plan_repack_encoded : plan_repack)(dataset, rows, path, options);
   }
   const Json identity = identity_of(dataset.info(), command, options.split);
-  if (is_complete(path, options.writer, identity)) return complete_already(path);
+  if (options.writer.resume && is_complete(path, options.writer.overwrite, identity))
+    return complete_already(path);
   if (options.writer.resume && !encoded && options.writer.filter.deflate_level > 0) {
     cli::note_restart(path, "a file with a filter", options.quiet);
   }

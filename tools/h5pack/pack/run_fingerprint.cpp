@@ -138,11 +138,10 @@ std::string options_json(const PackRequest& command, const Listing& listing, con
   return cli::json_text(stored);
 }
 
-bool is_complete(const std::string& path, const chunkio::WriterOptions& writer,
-                 const json& identity) {
-  if (!writer.resume || !chunkio::DatasetWriter::is_published(path)) return false;
+bool is_complete(const std::string& path, bool overwrite, const json& identity) {
+  if (!chunkio::DatasetWriter::is_published(path)) return false;
   const auto other = difference(chunkio::Dataset::open(path).info().options_json, identity);
-  if (other && !writer.overwrite) {
+  if (other && !overwrite) {
     throw Error(ErrorCode::output_exists, cli::quote(path) + " is complete, but of another run: " +
                                               *other + "; --force replaces it");
   }

@@ -29,12 +29,13 @@ namespace h5pack {
 [[nodiscard]] std::string options_json(const PackRequest& command, const Listing& listing,
                                        const nlohmann::ordered_json& identity);
 
-/// Whether a run has nothing to do for `path`: it is to go on with what is there, and a run like it
+/// Whether a run that is to go on with what is there has nothing to do for `path`: a run like it
 /// has published the file. Blocks on I/O.
-/// \param identity  of the run, also what options_json() was given for the file.
+/// \param identity   of the run, also what options_json() was given for the file.
+/// \param overwrite  it may be replaced.
 /// \throws chunkio::Error output_exists if another run has published it, and it may not be replaced
 ///         (the message names what differs); and as Dataset::open().
-[[nodiscard]] bool is_complete(const std::string& path, const chunkio::WriterOptions& writer,
+[[nodiscard]] bool is_complete(const std::string& path, bool overwrite,
                                const nlohmann::ordered_json& identity);
 
 }  // namespace h5pack

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <string_view>
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
 
-#include "h5pack/sources/file_stamps.hpp"
 #include "h5pack/sources/listing.hpp"
 
 namespace h5pack {
@@ -24,9 +24,13 @@ constexpr std::size_t kBlock = std::size_t{1} << 16;
 
 CsrOutput::CsrOutput(const MatrixSource& source, const std::string& path, const CsrOptions& options,
                      const OutputRows& rows, const std::stop_token& stop)
-    : source_(source), path_(path), options_(options), rows_(rows) {
+    : source_(source),
+      path_(path),
+      options_(options),
+      rows_(rows),
+      num_closed_(static_cast<std::size_t>(options.shards_done)) {
   make_parts();
-  for (Part& part : parts_) {
+  for (Part& part : std::span(parts_).subspan(num_closed_)) {
     part.writer.emplace(part.path, specification(part),
                         chunkio::PublishOptions{.overwrite = options_.overwrite, .stop = stop});
   }
@@ -86,13 +90,6 @@ void CsrOutput::add_fields(const Part& part, chunkio::SparseSpec& spec) {
   spec.fields.push_back(std::move(field));
 }
 
-/// Equal in the shards of this matrix, packed with these options, and in no others.
-std::string CsrOutput::shard_set() const {
-  const auto bytes = std::as_bytes(std::span(rows_.lengths));
-  return text_digest(options_.options_json + std::to_string(rows_.num_columns) +
-                     text_digest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-}
-
 chunkio::SparseSpec CsrOutput::specification(const Part& part) {
   const auto lengths = rows_.lengths.begin() + part.first_row;
   const bool shuffled = options_.order == RepackOrder::shuffled;
@@ -120,12 +117,11 @@ chunkio::SparseSpec CsrOutput::specification(const Part& part) {
                                     .count = options_.shards,
                                     .first_row = part.first_row,
                                     .total_rows = num_rows(),
-                                    .set = shard_set()};
+                                    .set = rows_.set};
   }
   return spec;
 }
 
-/// Shards differ by one row at most.
 void CsrOutput::make_parts() {
   if (options_.shards == 0) {
     parts_.push_back({.path = path_, .num_rows = num_rows()});
@@ -137,27 +133,33 @@ void CsrOutput::make_parts() {
                     std::to_string(options_.shards) + " shards; use at most " +
                     std::to_string(num_rows()));
   }
-  // No product overflows: rows are below 2^32, shards at most 2^12.
   for (std::int64_t i = 0; i < options_.shards; ++i) {
-    const std::int64_t first = num_rows() * i / options_.shards;
+    const std::int64_t first = first_row_of_shard(i, options_.shards, num_rows());
     parts_.push_back({.path = chunkio::shard_path(path_, i, options_.shards),
                       .first_row = first,
-                      .num_rows = num_rows() * (i + 1) / options_.shards - first});
+                      .num_rows = first_row_of_shard(i + 1, options_.shards, num_rows()) - first});
   }
 }
 
-/// Publishes the files, one after the other.
-std::int64_t CsrOutput::close() {
-  std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
+void CsrOutput::close_until(std::int64_t row) {
+  for (; num_closed_ < parts_.size() && parts_[num_closed_].end() <= row; ++num_closed_) {
+    std::optional<chunkio::SparseWriter>& writer = parts_[num_closed_].writer;
     try {
-      parts_[i].writer->close();
+      writer->close();
     } catch (const Error& error) {
-      if (i == 0) throw;
-      throw error.with_message(error.what() + ("; already finished: " + std::to_string(i) + " of " +
-                                               std::to_string(parts_.size()) + " shards"));
+      if (num_closed_ == 0) throw;
+      throw error.with_message(error.what() +
+                               ("; already finished: " + std::to_string(num_closed_) + " of " +
+                                std::to_string(parts_.size()) + " shards"));
     }
-    bytes += static_cast<std::int64_t>(std::filesystem::file_size(parts_[i].path));
+    writer.reset();
+  }
+}
+
+std::int64_t CsrOutput::file_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Part& part : parts_) {
+    bytes += static_cast<std::int64_t>(std::filesystem::file_size(part.path));
   }
   return bytes;
 }

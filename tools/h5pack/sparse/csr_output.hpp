@@ -22,7 +22,14 @@ struct OutputRows {
   const std::vector<std::int64_t>& lengths;  ///< Entries of each.
   std::int64_t source_rows = 0;
   std::int64_t num_columns = 0;
+  std::string set = {};  ///< ShardInfo::set
 };
+
+/// Shards differ by one row at most. \param shard  `shards`: behind the last one.
+[[nodiscard]] inline std::int64_t first_row_of_shard(std::int64_t shard, std::int64_t shards,
+                                                     std::int64_t num_rows) noexcept {
+  return num_rows * shard / shards;  // no overflow: rows are below 2^32, shards at most 2^12
+}
 
 class CsrOutput {
  public:
@@ -36,9 +43,11 @@ class CsrOutput {
   /// See SparseWriter::write_rows(). Thread-safe. \pre they are of one file.
   void write_rows(std::int64_t first_row, std::int64_t count, std::span<const std::int64_t> columns,
                   std::span<const std::byte> values);
-  /// Publishes the files, one after the other. \returns their bytes.
-  /// \throws Error as SparseWriter::close(), saying how many shards are finished.
-  std::int64_t close();
+  /// Publishes the files whose rows are all before `row`, one after the other. \pre they are
+  /// written. \throws Error as SparseWriter::close(), saying how many shards are finished.
+  void close_until(std::int64_t row);
+  /// Of all files. \pre all are published.
+  [[nodiscard]] std::int64_t file_bytes() const;
 
  private:
   struct Part {
@@ -55,13 +64,13 @@ class CsrOutput {
   [[nodiscard]] chunkio::SparseSpec specification(const Part& part);
   void add_fields(const Part& part, chunkio::SparseSpec& spec);
   [[nodiscard]] const std::vector<std::byte>& column(const chunkio::FieldInfo& field);
-  [[nodiscard]] std::string shard_set() const;
 
   const MatrixSource& source_;
   const std::string& path_;
   const CsrOptions& options_;
   OutputRows rows_;
   std::vector<Part> parts_;
+  std::size_t num_closed_;
   // The field of rows that was read last.
   std::string column_name_;
   std::vector<std::byte> column_;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <numeric>
+#include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/pack/row_order.hpp"
+#include "h5pack/sources/file_stamps.hpp"
 #include "h5pack/sources/listing.hpp"
 #include "h5pack/sparse/csr_output.hpp"
 #include "h5pack/sparse/entry_log.hpp"
@@ -103,6 +105,7 @@ class CsrPack {
  private:
   void read();
   void order_rows();
+  void find_first_row();
   void sort_by_source();
   void make_buckets();
   void deal_out();
@@ -126,6 +129,8 @@ class CsrPack {
   std::vector<std::uint32_t> place_;   // The other way round.
   std::vector<std::int64_t> merged_lengths_;
   std::int64_t source_rows_ = 0;
+  std::string set_;             // that shards belong to
+  std::int64_t first_row_ = 0;  // that is not in a file yet
   std::vector<Bucket> buckets_;
   // Of the bucket at hand: its entries, by row, and where each row begins.
   std::vector<Entry> entries_;
@@ -180,6 +185,27 @@ void CsrPack::order_rows() {
   lengths_ = std::move(lengths);
 }
 
+/// Equal in the shards of this matrix, packed with these options, and in no others.
+std::string set_of(const std::string& options_json, std::int64_t num_columns,
+                   std::span<const std::int64_t> lengths) {
+  const auto bytes = std::as_bytes(lengths);
+  return text_digest(options_json + std::to_string(num_columns) +
+                     text_digest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+}
+
+void CsrPack::find_first_row() {
+  if (options_.shards == 0) return;
+  set_ = set_of(options_.options_json, result_.num_columns, lengths_);
+  if (options_.shards_done == 0) return;
+  if (set_ != options_.done_set) {
+    throw Error(ErrorCode::output_exists,
+                source_.name() +
+                    " is another matrix than that of the shards that are complete; "
+                    "--force without --resume replaces them");
+  }
+  first_row_ = first_row_of_shard(options_.shards_done, options_.shards, result_.num_rows);
+}
+
 /// Entries that a bucket may have: half of the memory, or what names and tables leave of it. An
 /// eighth is for buffers and the blocks on their way.
 std::int64_t CsrPack::capacity() const {
@@ -190,8 +216,8 @@ std::int64_t CsrPack::capacity() const {
 
 void CsrPack::make_buckets() {
   const std::int64_t most = capacity();
-  Bucket bucket;
-  for (std::int64_t row = 0; row < result_.num_rows; ++row) {
+  Bucket bucket{.first_row = first_row_};
+  for (std::int64_t row = first_row_; row < result_.num_rows; ++row) {
     const std::int64_t length = lengths_[static_cast<std::size_t>(row)];
     if (length > most) {
       throw too_small(
@@ -236,6 +262,7 @@ void CsrPack::deal_out() {
   log_->for_each_block([&](std::span<const Entry> block) {
     for (Entry entry : block) {
       entry.row = place_[entry.row];
+      if (entry.row < first_row_) continue;
       const std::uint32_t b = bucket_of[entry.row];
       buffers[b].push_back(entry);
       if (buffers[b].size() == buffer_entries) flush(b);
@@ -260,7 +287,10 @@ void CsrPack::load(const Bucket& bucket) {
   };
   if (!dealt_) {
     log_->for_each_block([&](std::span<const Entry> block) {
-      for (const Entry& entry : block) put({place_[entry.row], entry.column, entry.bits});
+      for (const Entry& entry : block) {
+        const std::uint32_t row = place_[entry.row];
+        if (row >= first_row_) put({row, entry.column, entry.bits});
+      }
     });
     log_.reset();
   } else {
@@ -369,13 +399,14 @@ void CsrPack::write_bucket(CsrOutput& output, const Bucket& bucket, cli::Progres
 void CsrPack::count_rows() {
   merged_lengths_.resize(lengths_.size());
   for (const Bucket& bucket : buckets_) load(bucket);
-  for (const std::int64_t length : merged_lengths_) {
-    result_.num_entries += length;
+  for (auto row = static_cast<std::size_t>(first_row_); row < lengths_.size(); ++row) {
+    const std::int64_t length = merged_lengths_[row];
+    result_.num_written += length;
+    result_.num_duplicates += lengths_[row] - length;
     result_.num_empty_rows += length == 0 ? 1 : 0;
     result_.longest_row = std::max(result_.longest_row, length);
   }
-  result_.num_duplicates =
-      std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0}) - result_.num_entries;
+  result_.num_entries = result_.num_written;
 }
 
 void CsrPack::write() {
@@ -384,16 +415,18 @@ void CsrPack::write() {
                    {.order = order_,
                     .lengths = merged_lengths_,
                     .source_rows = source_rows_,
-                    .num_columns = result_.num_columns},
+                    .num_columns = result_.num_columns,
+                    .set = set_},
                    stopping.token());
-  cli::Progress progress("writing", "rows", result_.num_rows, options_.quiet);
+  if (options_.after_reading) options_.after_reading();
+  cli::Progress progress("writing", "rows", result_.num_rows - first_row_, options_.quiet);
   for (const Bucket& bucket : buckets_) {
     if (dealt_) load(bucket);
     write_bucket(output, bucket, progress);
+    if (&bucket == &buckets_.back()) std::vector<Entry>().swap(entries_);
+    output.close_until(bucket.first_row + bucket.num_rows);
   }
-  std::vector<Entry>().swap(entries_);
-  if (options_.before_publishing) options_.before_publishing();
-  result_.file_bytes = output.close();
+  result_.file_bytes = output.file_bytes();
   progress.finish();
 }
 
@@ -401,6 +434,7 @@ CsrResult CsrPack::run() {
   const Stopwatch watch;
   read();
   order_rows();
+  find_first_row();
   make_buckets();
   if (buckets_.size() > 1) deal_out();
   count_rows();

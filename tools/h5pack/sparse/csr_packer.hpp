@@ -28,10 +28,14 @@ struct CsrOptions {
   std::optional<Duplicates> duplicates = {};       ///< Absent: as the source means them.
   std::optional<chunkio::RowSelection> rows = {};  ///< Of the source, only these; absent: all.
   std::int64_t shards = 0;  ///< Files that are written, by the names of shards; 0: one, by its own.
+  /// So many of them are there already, the first ones, and stay as they are; what they say that
+  /// they belong to.
+  std::int64_t shards_done = 0;
+  std::string done_set = {};
   std::string options_json = "{}";
   bool overwrite = false;
-  /// Called when all is written; what it throws goes through, and nothing is published.
-  std::function<void()> before_publishing = {};
+  /// Called when the source has been read; what it throws goes through, and nothing is published.
+  std::function<void()> after_reading = {};
 
   // Performance and talk: never change the file.
   int threads = 0;  ///< 0: the CPUs this process may use.
@@ -40,23 +44,27 @@ struct CsrOptions {
 };
 
 struct CsrResult {
+  // Of all files.
   std::int64_t num_rows = 0;
   std::int64_t num_columns = 0;
-  std::int64_t num_entries = 0;     ///< That were stored; of count_csr(), read.
+  std::int64_t num_entries = 0;  ///< Stored; pack_csr(): without those of shards that were done.
+  std::int64_t file_bytes = 0;
+  // Of the files that were written; of count_csr(), what was read.
+  std::int64_t num_written = 0;     ///< Entries.
   std::int64_t num_duplicates = 0;  ///< Entries that were merged into others.
   std::int64_t num_empty_rows = 0;
   std::int64_t longest_row = 0;
   std::int64_t num_buckets = 0;
-  std::int64_t file_bytes = 0;
   double read_seconds = 0;
   double seconds = 0;
 };
 
-/// Blocks until the file, or each of the shards, is published; polls StopSignal.
+/// Blocks until the file, or each of the shards, is published, each as soon as it has its rows;
+/// polls StopSignal.
 /// \throws chunkio::Error as MatrixSource::read() and SparseWriter; invalid_argument: it lacks a
-/// row
-///         of `rows`, or has fewer than shards; out_of_resources: the budget is too small for the
-///         rows, or for one of them; cancelled.
+///         row of `rows`, or has fewer than shards; output_exists: the shards that are there are of
+///         another matrix; out_of_resources: the budget is too small for the rows, or for one of
+///         them; cancelled.
 CsrResult pack_csr(MatrixSource& source, const std::string& path, const CsrOptions& options);
 
 /// Reads the source, counts, and writes nothing. \throws as pack_csr().
