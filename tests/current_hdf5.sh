@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the library, h5pack and the tests with a newer libhdf5 than that of the system, and runs the tests. Arguments
 # go to ctest. HDF5_SOURCE names a folder or a tarball; else libchunkio/cmake/fetch_source.sh finds one. The source stays
-# in build/current-hdf5-source for the next run.
+# in build/hdf5-source for the next run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$PWD/build/current-hdf5
@@ -9,14 +9,11 @@ build=$PWD/build/current-hdf5
 # shellcheck source=../samples/install_packages.sh
 source samples/install_packages.sh
 install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
-work=$build-source
+work=$PWD/build/hdf5-source
 mkdir -p "$work"
-if [[ ! -e $work/hdf5/CMakeLists.txt ]]; then
-  rm -rf "$work/hdf5"
-  # shellcheck source=../libchunkio/cmake/fetch_source.sh
-  source libchunkio/cmake/fetch_source.sh
-  fetch hdf5
-fi
+# shellcheck source=../libchunkio/cmake/fetch_source.sh
+source libchunkio/cmake/fetch_source.sh
+fetch_once hdf5
 options=()
 if command -v ccache >/dev/null; then
   options=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)

@@ -26,7 +26,7 @@ find_package(ZLIB REQUIRED)
 set(folder ${PROJECT_BINARY_DIR}/hdf5)
 set(CHUNKIO_HDF5_LIBRARY ${folder}/lib/libchunkio-hdf5.a)
 file(SHA256 ${CMAKE_CURRENT_LIST_DIR}/minimal-hdf5.cmake options)
-set(made_of "${CHUNKIO_HDF5_SOURCE} ${digest} ${options} ${CMAKE_C_COMPILER}")
+set(made_of "${CHUNKIO_HDF5_SOURCE} ${digest} ${options} ${CMAKE_C_COMPILER} ${CMAKE_C_FLAGS}")
 set(made_of_before "")
 if(EXISTS ${folder}/made-of)
   file(READ ${folder}/made-of made_of_before)
@@ -42,7 +42,7 @@ if(NOT made_of STREQUAL made_of_before)
   cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
   foreach(
     step IN
-    ITEMS "-S;${source};-B;${folder}/build;-G;${CMAKE_GENERATOR};-C;${CMAKE_CURRENT_LIST_DIR}/minimal-hdf5.cmake;-DCMAKE_BUILD_TYPE=Release;-DCMAKE_C_COMPILER=${CMAKE_C_COMPILER};-DCMAKE_C_FLAGS=-w;-DCMAKE_INSTALL_PREFIX=${folder};-DCMAKE_INSTALL_LIBDIR=${folder}/lib;-DCMAKE_POLICY_VERSION_MINIMUM=3.5"
+    ITEMS "-S;${source};-B;${folder}/build;-G;${CMAKE_GENERATOR};-C;${CMAKE_CURRENT_LIST_DIR}/minimal-hdf5.cmake;-DCMAKE_BUILD_TYPE=Release;-DCMAKE_C_COMPILER=${CMAKE_C_COMPILER};-DCMAKE_C_FLAGS=-w ${CMAKE_C_FLAGS};-DCMAKE_INSTALL_PREFIX=${folder};-DCMAKE_INSTALL_LIBDIR=${folder}/lib;-DCMAKE_POLICY_VERSION_MINIMUM=3.5"
           "--build;${folder}/build;--parallel;${processors}"
           "--install;${folder}/build")
     execute_process(COMMAND ${CMAKE_COMMAND} ${step} RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)

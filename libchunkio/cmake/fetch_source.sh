@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Sources of the libraries that are built here. To be sourced, with $work set to a folder:
 #
-#   fetch NAME    puts the source of hdf5, zlib, libdeflate, jpeg, png, webp, xxhash or json into $work/NAME
+#   fetch NAME         puts the source of hdf5, zlib, libdeflate, jpeg, png, webp, xxhash or json into $work/NAME
+#   fetch_once NAME    unless it is there
 #
 # ${NAME}_SOURCE (HDF5_SOURCE, ...) names a folder or a tarball. Without it, Debian takes the source packages of Debian
 # 13, as its configured mirror serves them; any other system downloads the release archives, whose digests are checked.
@@ -109,4 +110,11 @@ fetch() {
   fi
   mkdir "$work/$1"
   tar -xf "$work/$1.tar" --strip-components=1 -C "$work/$1"
+}
+
+fetch_once() {
+  if [[ ! -e $work/$1/CMakeLists.txt ]]; then
+    rm -rf "${work:?}/$1"
+    fetch "$1"
+  fi
 }
