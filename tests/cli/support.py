@@ -96,15 +96,21 @@ def make_photos_with_bad_names(folder, per_class, copies, size):
             os.link(folder / "bad.jpg" if bad else path, f"{path[:-4]}_{i}.jpg")
 
 
-def attributes_in_a_heap(path):
-    """Writes images with attributes in a heap. Returns the file's bytes, and where in it that heap is: libhdf5 1.10
-    crashes over some damage there."""
+def damaged_heaps(path):
+    """Writes images with attributes in a heap again and again, each time with other bits of that heap flipped: libhdf5
+    1.10 crashes over some of these files."""
     with h5py.File(path, "w") as file:
         file["images"] = (np.arange(40 * 8 * 8 * 3) % 251).astype(np.uint8).reshape(40, 8, 8, 3)
         for i in range(8):
             file["images"].attrs[f"note {i}"] = "a string of any length " * (i + 1)
     whole = path.read_bytes()
-    return whole, whole.index(b"GCOL")
+    begin = whole.index(b"GCOL")
+    chosen = random.Random(0)
+    for _ in range(60):
+        path.write_bytes(whole)
+        for _ in range(4):
+            flip(path, begin + 8 + chosen.randrange(200), 1 << chosen.randrange(8))
+        yield
 
 
 def flip(path, offset, bits=1):
