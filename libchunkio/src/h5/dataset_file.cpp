@@ -20,6 +20,7 @@
 #include "h5/probe.hpp"
 #include "h5/schema.hpp"
 #include "h5/source_file.hpp"
+#include "io/ask_again.hpp"
 #include "io/local_file.hpp"
 #include "io/remote_file.hpp"
 
@@ -163,15 +164,10 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
 std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(std::shared_ptr<const ByteSource> bytes,
                                                            const OpenOptions& options,
                                                            LinkFiles link_files) {
-  try {
-    return open_once(bytes, options, link_files);
-  } catch (const Error& error) {
-    const io::RemoteFile* const remote = io::as_remote_file(*bytes);
-    if (remote == nullptr || error.code() != ErrorCode::corrupt_data) throw;
-    // What describes the file may have come wrong, now or when it was kept.
-    const io::Distrust distrust(*remote);
-    return open_once(bytes, options, link_files);
-  }
+  // What describes the file may have come wrong, now or when it was kept.
+  return io::ask_again(
+      *bytes, [&] { return open_once(bytes, options, link_files); },
+      [](ErrorCode code) { return code == ErrorCode::corrupt_data; });
 }
 
 void Dataset::Impl::check_unchanged() const {

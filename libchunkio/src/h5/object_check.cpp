@@ -28,6 +28,7 @@
 #include "h5/schema.hpp"
 #include "h5/shard_set.hpp"
 #include "h5/stored_array.hpp"
+#include "io/ask_again.hpp"
 #include "io/remote_file.hpp"
 
 namespace chunkio::h5 {
@@ -330,10 +331,11 @@ std::vector<DamagedObject> verify_objects(const Dataset& dataset, const std::sto
   for (const auto& file : h5::files_of(internal::Access::impl(dataset))) {
     const auto guard = h5::Library::lock();
     std::vector<DamagedObject> one = h5::ObjectCheck(*file, stop).run();
+    // As ask_again(), for what is returned instead of thrown.
     const io::RemoteFile* const remote = io::as_remote_file(*file->bytes);
-    if (!one.empty() && remote != nullptr) {
-      // What came may be wrong, and not the file.
-      const io::Distrust distrust(*remote);
+    std::optional<io::Distrust> distrust;
+    for (int asked = 1; !one.empty() && remote != nullptr && asked < io::kMostAsked; ++asked) {
+      if (!distrust) distrust.emplace(*remote);
       one = h5::ObjectCheck(*file, stop).run();
     }
     std::move(one.begin(), one.end(), std::back_inserter(damaged));

@@ -1,8 +1,5 @@
-/// Rows of a remote file that are read again if they come wrong.
-///
-/// TCP's check sums let some damage pass, and proxies add their own. What does not match its
-/// digest, or cannot be decoded, is asked for again; only what is wrong each time is damaged in the
-/// file.
+/// Rows of a remote file that are read again if they come wrong: do not match their digest, or
+/// cannot be decoded.
 #pragma once
 
 #include <cstdint>
@@ -13,45 +10,36 @@
 #include <vector>
 
 #include "base/chunk_source.hpp"
-#include "io/remote_file.hpp"
+#include "io/ask_again.hpp"
 
 namespace chunkio::sources {
 
 class RereadingSource final : public ChunkSource {
  public:
-  /// Where one request in twenty brings wrong bytes, one row group in 160,000 stays wrong.
-  static constexpr int kTimes = 3;
-
   /// \param bytes  of the file that `source` reads. \pre as_remote_file(*bytes) is one.
   RereadingSource(std::unique_ptr<ChunkSource> source, std::shared_ptr<const ByteSource> bytes)
       : source_(std::move(source)), bytes_(std::move(bytes)) {}
 
   ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
                  std::stop_token stop) const override {
+    RowGroup asked = group;
     std::vector<RowTarget> wrong;
     ReadCost cost;
-    try {
-      return source_->place(group, rows, stop);
-    } catch (const Error& error) {
-      if (!may_have_come_wrong(error.code())) throw;
-      wrong = wrong_rows(error, group, rows, cost);
-    }
-    const io::Distrust distrust(*io::as_remote_file(*bytes_));
-    RowGroup again = group;
-    again.prefetched = nullptr;
-    for (int times = 1;; ++times) {
+    const auto look = [&] {
       try {
-        cost += source_->place(again, wrong, stop);
-        return cost;
+        return cost += source_->place(asked, rows, stop);
       } catch (Error& error) {
-        if (times < kTimes && may_have_come_wrong(error.code())) {
-          wrong = wrong_rows(error, group, wrong, cost);
-          continue;
-        }
-        if (auto* const damaged = dynamic_cast<DamagedRows*>(&error)) damaged->cost += cost;
+        wrong = wrong_rows(error, group, rows, cost);
+        rows = wrong;
+        asked.prefetched = nullptr;
+        if (auto* const damaged = dynamic_cast<DamagedRows*>(&error)) damaged->cost = cost;
         throw;
       }
-    }
+    };
+    return io::ask_again(*bytes_, look, [](ErrorCode code) {
+      return code == ErrorCode::digest_mismatch || code == ErrorCode::corrupt_data ||
+             code == ErrorCode::hdf5_failed;
+    });
   }
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
       const RowGroup& group, const RowRange& wanted) const noexcept override {
@@ -62,10 +50,6 @@ class RereadingSource final : public ChunkSource {
   }
 
  private:
-  static bool may_have_come_wrong(ErrorCode code) noexcept {
-    return code == ErrorCode::digest_mismatch || code == ErrorCode::corrupt_data ||
-           code == ErrorCode::hdf5_failed;
-  }
   /// Those of `rows` that are not in their places after `error`, the cost of which is added.
   static std::vector<RowTarget> wrong_rows(const Error& error, const RowGroup& group,
                                            std::span<const RowTarget> rows, ReadCost& cost) {

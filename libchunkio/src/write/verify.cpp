@@ -15,13 +15,12 @@
 #include "base/run_on_threads.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
+#include "io/ask_again.hpp"
 #include "io/direct_file.hpp"
 #include "io/local_file.hpp"
 #include "io/page_cache.hpp"
 #include "io/range_reader.hpp"
-#include "io/remote_file.hpp"
 #include "sources/chunk_digests.hpp"
-#include "sources/rereading_source.hpp"
 #include "sources/row_digests.hpp"
 
 namespace chunkio {
@@ -54,27 +53,6 @@ bool is_damage(ErrorCode code) {
     default:
       return false;
   }
-}
-
-/// Runs `look`, which throws what it finds damaged. Bytes of a remote file may have come wrong:
-/// they are asked for again, as often as a loader does that. \returns what `look` does.
-template <class Look>
-auto look_again(const ByteSource& bytes, const Look& look) {
-  const io::RemoteFile* const remote = io::as_remote_file(bytes);
-  try {
-    return look();
-  } catch (const Error& error) {
-    if (remote == nullptr || !is_damage(error.code())) throw;
-  }
-  const io::Distrust distrust(*remote);
-  for (int times = 1; times < sources::RereadingSource::kTimes; ++times) {
-    try {
-      return look();
-    } catch (const Error& error) {
-      if (!is_damage(error.code())) throw;
-    }
-  }
-  return look();
 }
 
 DamagedChunk damaged_chunk(std::int64_t chunk, const RowRange& rows, const Error& error) {
@@ -152,10 +130,11 @@ class ChunkVerification {
   void check(std::int64_t chunk) {
     ReadCost cost;
     try {
-      look_again(*bytes_, [&] {
+      const auto look = [&] {
         digests_.check(chunk, nullptr, options_.stop, cost,
                        [](std::span<const std::byte>, std::int64_t) {});
-      });
+      };
+      io::ask_again(*bytes_, look, is_damage);
     } catch (const Error& error) {
       if (!is_damage(error.code())) throw;
       const std::lock_guard lock(mutex_);
@@ -208,7 +187,8 @@ VerifyResult verify_rows(std::shared_ptr<const Dataset::Impl> file, const Verify
       std::optional<DamagedChunk> damaged;
       std::int64_t bytes = 0;
       try {
-        bytes = look_again(*file->bytes, [&] { return digests.check(rows, options.stop); });
+        const auto look = [&] { return digests.check(rows, options.stop); };
+        bytes = io::ask_again(*file->bytes, look, is_damage);
       } catch (const Error& error) {
         if (!is_damage(error.code())) throw;
         const auto* const mismatch = dynamic_cast<const DamagedRows*>(&error);
