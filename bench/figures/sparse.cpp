@@ -412,7 +412,8 @@ void measure_peers(State& state, Report& report) {
     state.get().compare(ours,
                         {{"scipy, csr[rows].toarray()", "scipy_dense.py", "scipy"},
                          {"h5py + DataLoader", "h5py_dense.py", "scipy"},
-                         {"AnnLoader", "annloader_dense.py", "anndata"}},
+                         {"AnnLoader", "annloader_dense.py", "anndata"},
+                         {"annbatch", "annbatch_dense.py", "annbatch"}},
                         report);
   });
 }
