@@ -34,7 +34,7 @@ set(python_pytest ${Python_EXECUTABLE} -m pytest -q -p no:cacheprovider
                   $<$<TARGET_EXISTS:h5pack>:--h5pack=$<TARGET_FILE:h5pack>>)
 set(python_tests dataset loader arrays sparse sparse_random tensor normalizer writer torch random_programs torch_cuda types wheel samples)
 if(CHUNKIO_HAS_CODECS)
-  list(APPEND python_tests encoded guide)
+  list(APPEND python_tests encoded equal_to_others guide)
 endif()
 if(CHUNKIO_HAS_CURL)
   list(APPEND python_tests remote object_store)

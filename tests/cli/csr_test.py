@@ -224,6 +224,15 @@ class CsrTest(MatrixTest):
         os.utime(self.dir / "m.npz", ns=(stat.st_atime_ns, stat.st_mtime_ns))
         self.assert_fails(command, "another matrix than that of the shards that are complete")
 
+    def test_shards_without_entries(self):
+        dense = random_matrix()
+        dense[100:] = 0
+        self.save_npz("m.npz", "csr", dense)
+        command = ["csr", "m.npz", "-o", "new.h5ad", "--order", "source", "--shards"]
+        self.assert_refused([*command, 4], 2, ["m.npz", "new-00002-of-00004.h5ad"], "fewer shards")
+        self.assert_fails(["csr", "m.npz", "-o", "new.h5ad", "--rows", "100:200"], "no entries")
+        self.assertEqual(list(self.dir.glob("new*")), [])
+
     def test_dry_run_and_output(self):
         dense = random_matrix()
         self.save_npz("m.npz", "csr", dense)
@@ -273,6 +282,7 @@ class CsrTest(MatrixTest):
         refused(head + "3 3 2\n1 1 1\n", "line 3: the file ends after 1 of 2 entries")
         refused(head + "3 3 1\n1 1 1\n2 2 2\n", "line 4: the header counts 1 entries, and there are more")
         refused(head + "3 3 1\n4 1 1\n", "line 3: row '4'; they are numbered from 1 to 3")
+        refused(head + "3 3 0\n", "no entries")
         refused(head + "3 3 1\n1 0 1\n", "line 3: column '0'")
         refused(head + "3 3 1\n-1 1 1\n", "line 3: row '-1'")
         refused(head + "3 3 1\n1 1\n", "line 3: an entry without a value")

@@ -27,14 +27,14 @@
 namespace chunkio::test {
 
 /// What both give of a batch. Images differ; tests of each of the two compare them.
-struct Delivered {
+struct BatchContents {
   std::int64_t epoch = 0;
   std::int64_t step = 0;
   std::vector<std::int64_t> ids = {};
   std::vector<std::int64_t> labels = {};
   std::vector<float> weights = {};
 
-  friend bool operator==(const Delivered&, const Delivered&) = default;
+  friend bool operator==(const BatchContents&, const BatchContents&) = default;
 };
 
 /// Of host memory, or of the fake device's, which is host memory too.
@@ -54,7 +54,7 @@ void expect_images(const AnyBatch& batch) {
 
 /// Whatever the loader, batches are read alike.
 template <class AnyBatch>
-[[nodiscard]] Delivered delivered(const AnyBatch& batch) {
+[[nodiscard]] BatchContents contents_of(const AnyBatch& batch) {
   const Tensor weights = batch["weights"];
   EXPECT_EQ(weights.shape(), Shape({batch.size(), 2}));
   EXPECT_EQ(batch["labels"], batch.labels());
@@ -151,9 +151,9 @@ class Host {
     return loader_.next(stop, timeout);
   }
   [[nodiscard]] auto epoch(std::int64_t number) { return loader_.epoch(number); }
-  [[nodiscard]] static Delivered read(const Batch& batch) {
+  [[nodiscard]] static BatchContents read(const Batch& batch) {
     File::expect_rows(batch);
-    return delivered(batch);
+    return contents_of(batch);
   }
   [[nodiscard]] LoaderStats reading() { return loader_.stats(); }
   /// Whether each epoch reads the file.
@@ -182,11 +182,11 @@ class OnDevice {
     return loader_.next(stream_.get(), stop, timeout);
   }
   [[nodiscard]] auto epoch(std::int64_t number) { return loader_.epoch(number, stream_.get()); }
-  [[nodiscard]] Delivered read(const cuda::DeviceBatch& batch) const {
+  [[nodiscard]] BatchContents read(const cuda::DeviceBatch& batch) const {
     // What lies on the fake device is host memory, once the stream has come there.
     gpu_->synchronize(stream_.get());
     expect_images(batch);
-    return delivered(batch);
+    return contents_of(batch);
   }
   [[nodiscard]] LoaderStats reading() { return loader_.stats().loader; }
   static constexpr bool kReads = resident == cuda::DeviceResident::off;

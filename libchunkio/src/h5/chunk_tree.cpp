@@ -12,6 +12,8 @@
 
 #include "base/checked_math.hpp"
 #include "base/file_number.hpp"
+#include "io/local_file.hpp"
+#include "io/page_cache.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -174,6 +176,7 @@ class Walk {
         level = 0;
         continue;
       }
+      const bool cold = are_cold(nodes);
       const auto through = prefetch(nodes);
       const AddressedBytes file(through != nullptr ? *through : bytes_, tree_.base);
       std::vector<Node> children;
@@ -181,6 +184,7 @@ class Walk {
         note(node, file.read(node.address, node_) ? parse(node, level, children)
                                                   : "lies outside of the file");
       }
+      if (cold) forget(nodes);
       if (!level || *level == 0) break;
       level = *level - 1;
       nodes = std::move(children);
@@ -208,6 +212,27 @@ class Walk {
       }
     }
     return bytes_.prefetch(ranges);
+  }
+
+  /// Whether nodes of a local file have to be read from its disk.
+  [[nodiscard]] bool are_cold(const std::vector<Node>& nodes) const {
+    const io::LocalFile* const local = io::as_local_file(bytes_);
+    if (local == nullptr || nodes.size() < 2) return false;
+    for (const Node* const node : {&nodes.front(), &nodes[nodes.size() / 2], &nodes.back()}) {
+      const auto at = file_.offset(node->address, node_.size());
+      if (!at || io::has_page(local->fd(), *at)) return false;
+    }
+    return true;
+  }
+
+  /// Drops their pages from the page cache: between those of chunks they would cut the large folios
+  /// in which the kernel reads those (decision 009). \pre are_cold(nodes), before they were read.
+  void forget(const std::vector<Node>& nodes) const {
+    const int fd = io::as_local_file(bytes_)->fd();
+    for (const Node& node : nodes) {
+      const auto at = file_.offset(node.address, node_.size());
+      if (at) io::drop_pages(fd, *at, *at + static_cast<std::int64_t>(node_.size()));
+    }
   }
 
   /// Whether no request is needed for a node. \pre it lies in the file.

@@ -24,7 +24,7 @@
 namespace chunkio {
 namespace {
 
-using test::Delivered;
+using test::BatchContents;
 using test::expect_error;
 using test::GrayImages;
 using test::Host;
@@ -60,7 +60,7 @@ class LoaderConformance : public ::testing::Test {
     return Dataset::open(path_, {.images = Subject::File::kNamed});
   }
 
-  [[nodiscard]] static Delivered take(Subject& subject) {
+  [[nodiscard]] static BatchContents take(Subject& subject) {
     const auto batch = subject.next();
     if (!batch) {
       ADD_FAILURE() << "no batch";
@@ -68,27 +68,28 @@ class LoaderConformance : public ::testing::Test {
     }
     return subject.read(*batch);
   }
-  [[nodiscard]] static std::vector<Delivered> drain(Subject& subject) {
-    std::vector<Delivered> all;
+  [[nodiscard]] static std::vector<BatchContents> drain(Subject& subject) {
+    std::vector<BatchContents> all;
     while (const auto batch = subject.next()) all.push_back(subject.read(*batch));
     return all;
   }
-  [[nodiscard]] static std::vector<Delivered> epoch_of(Subject& subject, std::int64_t epoch) {
+  [[nodiscard]] static std::vector<BatchContents> epoch_of(Subject& subject, std::int64_t epoch) {
     subject.get().start_epoch(epoch);
     return drain(subject);
   }
 
   /// By the definition of the order and of the file, from `first` on.
-  [[nodiscard]] std::vector<Delivered> expected(std::int64_t epoch, std::int64_t first = 0) const {
+  [[nodiscard]] std::vector<BatchContents> expected(std::int64_t epoch,
+                                                    std::int64_t first = 0) const {
     const Loader loader = host_loader();
     const EpochOrder order(loader.row_groups(),
                            {.seed = options().seed,
                             .batch_size = options().batch_size,
                             .window_groups = loader.window_groups()},
                            epoch);
-    std::vector<Delivered> all;
+    std::vector<BatchContents> all;
     for (std::int64_t step = first; step < order.num_steps(); ++step) {
-      Delivered& batch = all.emplace_back();
+      BatchContents& batch = all.emplace_back();
       batch = {.epoch = epoch, .step = step, .ids = order.batch(step)};
       for (const std::int64_t row : batch.ids) {
         batch.labels.push_back(test::label_of(row));
@@ -143,7 +144,7 @@ TYPED_TEST(LoaderConformance, AFieldThatWasNotAskedForIsNotThere) {
 TYPED_TEST(LoaderConformance, AnEpochIsARange) {
   TypeParam subject(this->host_loader());
   for (const std::int64_t epoch : {3, 0}) {
-    std::vector<Delivered> all;
+    std::vector<BatchContents> all;
     for (const auto& batch : subject.epoch(epoch)) all.push_back(subject.read(batch));
     EXPECT_EQ(all, this->expected(epoch));
   }
@@ -236,7 +237,7 @@ TYPED_TEST(LoaderConformance, LoopsThatCountStepsGetEveryBatch) {
   TypeParam subject(this->host_loader());
   for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
     subject.get().start_epoch(epoch);
-    std::vector<Delivered> all;
+    std::vector<BatchContents> all;
     for (std::int64_t step = 0; step < subject.get().num_steps(); ++step) {
       all.push_back(this->take(subject));
     }

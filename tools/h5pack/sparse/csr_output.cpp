@@ -30,6 +30,7 @@ CsrOutput::CsrOutput(const MatrixSource& source, const std::string& path, const 
       rows_(rows),
       num_closed_(static_cast<std::size_t>(options.shards_done)) {
   make_parts();
+  check_parts();
   for (Part& part : std::span(parts_).subspan(num_closed_)) {
     part.writer.emplace(part.path, specification(part),
                         chunkio::PublishOptions{.overwrite = options_.overwrite, .stop = stop});
@@ -138,6 +139,20 @@ void CsrOutput::make_parts() {
     parts_.push_back({.path = chunkio::shard_path(path_, i, options_.shards),
                       .first_row = first,
                       .num_rows = first_row_of_shard(i + 1, options_.shards, num_rows()) - first});
+  }
+}
+
+void CsrOutput::check_parts() const {
+  for (const Part& part : std::span(parts_).subspan(num_closed_)) {
+    const auto begin = rows_.lengths.begin() + part.first_row;
+    const auto end = begin + part.num_rows;
+    if (std::find_if(begin, end, [](std::int64_t length) { return length > 0; }) != end) continue;
+    if (options_.shards == 0) {
+      throw Error(ErrorCode::corrupt_data, source_.name() + " has no entries in these rows");
+    }
+    throw Error(ErrorCode::invalid_argument, source_.name() + " has no entries in the rows of " +
+                                                 part.path +
+                                                 ", which could not be read; use fewer shards");
   }
 }
 

@@ -61,6 +61,8 @@ class CsrOutput {
   [[nodiscard]] std::int64_t num_rows() const noexcept { return std::ssize(rows_.order); }
   [[nodiscard]] Part& part_of(std::int64_t row);
   void make_parts();
+  /// \throws Error if no row of a file has an entry: readers refuse it.
+  void check_parts() const;
   [[nodiscard]] chunkio::SparseSpec specification(const Part& part);
   void add_fields(const Part& part, chunkio::SparseSpec& spec);
   [[nodiscard]] const std::vector<std::byte>& column(const chunkio::FieldInfo& field);
