@@ -14,7 +14,7 @@
 namespace chunkio::io {
 
 /// Where one request in twenty brings wrong bytes, one row group in 160,000 stays wrong.
-inline constexpr int kMostAsked = 3;
+inline constexpr int kMostAsked = 4;
 
 /// Runs `look` until it throws no error of which `wrong(code)` holds, kMostAsked times at most:
 /// once where `bytes` are not of a server. From the second time on, nothing that was kept is used.

@@ -56,6 +56,8 @@ Codecs load() {
                              (reason != nullptr ? reason : kCodecsModule) +
                              "; install h5pack whole (cmake --install)");
   }
+  // OpenCV lists its codecs when it is first asked for one: here, before threads share the list.
+  codecs.has(".png");
   return codecs;
 }
 
