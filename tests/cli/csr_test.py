@@ -180,11 +180,11 @@ class CsrTest(MatrixTest):
         self.save_npz("m.npz", "csr", random_matrix())
         command = ["csr", "m.npz", "-o", "out.h5ad"]
         self.h5pack(*command, "--resume")  # nothing is there
-        before = (self.dir / "out.h5ad").stat()
+        before = (self.dir / "out.h5ad").stat().st_ino
         self.assertEqual(self.h5pack(*command, "--resume"), "out.h5ad: complete already, 200 rows\n")
         report, = self.h5pack_json(*command, "--resume")
         self.assertEqual((report["rows"], report["columns"], report["complete_already"]), (200, M, True))
-        self.assertEqual((self.dir / "out.h5ad").stat(), before)
+        self.assertEqual((self.dir / "out.h5ad").stat().st_ino, before)
         (self.dir / "out.h5ad.partial").write_bytes(b"what a kill left")
         (self.dir / "out.h5ad").unlink()
         self.h5pack(*command, "--resume")
