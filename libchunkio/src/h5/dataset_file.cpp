@@ -164,10 +164,11 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
 std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(std::shared_ptr<const ByteSource> bytes,
                                                            const OpenOptions& options,
                                                            LinkFiles link_files) {
-  // What describes the file may have come wrong, now or when it was kept.
+  // What describes the file may have come wrong, now or when it was kept. Once more, no oftener: a
+  // probe takes up to ten seconds each time.
   return io::ask_again(
       *bytes, [&] { return open_once(bytes, options, link_files); },
-      [](ErrorCode code) { return code == ErrorCode::corrupt_data; });
+      [](ErrorCode code) { return code == ErrorCode::corrupt_data; }, 2);
 }
 
 void Dataset::Impl::check_unchanged() const {

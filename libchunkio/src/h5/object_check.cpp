@@ -334,7 +334,7 @@ std::vector<DamagedObject> verify_objects(const Dataset& dataset, const std::sto
     // As ask_again(), for what is returned instead of thrown.
     const io::RemoteFile* const remote = io::as_remote_file(*file->bytes);
     std::optional<io::Distrust> distrust;
-    for (int asked = 1; !one.empty() && remote != nullptr && asked < io::kMostAsked; ++asked) {
+    for (int tries = 1; !one.empty() && remote != nullptr && tries < io::kMostTries; ++tries) {
       if (!distrust) distrust.emplace(*remote);
       one = h5::ObjectCheck(*file, stop).run();
     }
