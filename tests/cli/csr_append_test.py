@@ -74,6 +74,11 @@ class CsrAppendTest(MatrixTest):
             names = file["var/_index"][:]
             file["var/_index"][...] = names[::-1]
         self.assert_refused(self.append, 1, ["column 0", "two.h5ad", "old.h5ad"], "one order")
+        anndata_file(self.dir / "two.h5ad", self.second, nullable=True)
+        with h5py.File(self.dir / "two.h5ad", "a") as file:
+            names = file["var/_index/values"][:]
+            file["var/_index/values"][...] = names[::-1]
+        self.assert_refused(self.append, 1, ["column 0", "two.h5ad", "old.h5ad"], "one order")
         anndata_file(self.dir / "two.h5ad", self.second)
         with h5py.File(self.dir / "two.h5ad", "a") as file:
             del file["obs/score"]

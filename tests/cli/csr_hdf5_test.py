@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 
 from matrices import M, MatrixTest, anndata_file, compressed, mtx_text, random_matrix
+from support import flip
 
 SCRIPT = pathlib.Path(__file__).parent.parent / "scripts" / "make_sparse_file.py"
 ROWS, COLUMNS = 230, 50
@@ -37,6 +38,40 @@ class CsrHdf5Test(MatrixTest):
                         self.pack("m.h5ad", "--transpose")
                         np.testing.assert_array_equal(self.read(), dense.T)
                         self.assert_names(names[::-1])
+
+    def test_names_that_may_be_missing(self):
+        for form in ("csr", "csc"):
+            names = anndata_file(self.dir / "m.h5ad", random_matrix(), form, nullable=True)
+            left_out = self.pack("m.h5ad")["left_out"]
+            self.read()
+            self.assert_names(names)
+            self.assertFalse([name for name in left_out if "_index" in name], left_out)
+
+    def test_what_does_not_fit_the_rows_is_told(self):
+        anndata_file(self.dir / "m.h5ad", random_matrix())
+        with h5py.File(self.dir / "m.h5ad", "a") as file:
+            file["obs/short"] = np.zeros(150, np.int8)
+            file["obs/sample_digests"] = np.zeros(200)
+            file["obs/word"] = np.array(["text"] * 200, object)
+            del file["obs/_index"]
+            file["obs/_index"] = np.array(["name"] * 199, object)
+        report = self.pack("m.h5ad")
+        self.assertEqual(sorted(report["left_out"]), [
+            "obs/_index string [199]", "obs/kind/codes", "obs/sample_digests", "obs/short int8 [150]",
+            "obs/word string [200]", "obsm/pca"])
+        self.read()
+        self.assertEqual(self.names[0], [str(row) for row in self.order])
+
+    def test_damage_is_not_copied(self):
+        anndata_file(self.dir / "m.h5ad", random_matrix())
+        self.pack("m.h5ad")
+        with h5py.File(self.dir / "out.h5ad") as file:
+            place = file["X/data"].id.get_offset() + 4 * int(file["X/indptr"][7])
+        flip(self.dir / "out.h5ad", place)
+        for command in (["csr", "out.h5ad", "-o", "new.h5ad"], ["csr", "out.h5ad", "-o", "new.h5ad", "--dry-run"],
+                        ["append", "m.h5ad", "csr", "out.h5ad", "-o", "new.h5ad"], ["export", "out.h5ad", "-o", "new"]):
+            with self.subTest(command):
+                self.assert_refused(command, 1, ["out.h5ad", "digest"], "again")
 
     def test_numbers_of_rows_are_carried_over(self):
         dense = random_matrix()

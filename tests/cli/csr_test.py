@@ -60,6 +60,45 @@ class CsrTest(MatrixTest):
         self.pack("m.npz")
         np.testing.assert_array_equal(self.read(), dense != 0)
 
+    def test_integers_of_64_bits(self):
+        largest = {"uint64": 2**64 - 1, "int64": 2**63 - 1}
+        for dtype, most in largest.items():
+            dense = np.zeros((3, 4), dtype)
+            dense[1, 2], dense[2, 0] = most, np.iinfo(dtype).min if dtype == "int64" else 1
+            self.save_npz("m.npz", "csr", dense, dtype=dtype)
+            (self.dir / "m.mtx").write_text(mtx_text(dense, "integer"))
+            for source in ("m.npz", "m.mtx", "out.h5ad"):
+                with self.subTest(dtype, source=source):
+                    self.pack(source, "--dtype", dtype) if source != "out.h5ad" else self.pack_again(dtype)
+                    found = self.read()
+                    self.assertEqual(found.dtype, dtype)
+                    np.testing.assert_array_equal(found, dense)
+            (self.dir / "m.csv").write_text(f"row,column,value\na,b,+{most}\na,c,-0\n")
+            self.pack("m.csv", "--dtype", dtype)
+            self.assertEqual(self.read().max(), most)
+            for wrong in (most + 1, -(2**63) - 1, "1e400", "1.5"):
+                (self.dir / "m.csv").write_text(f"row,column,value\na,b,{wrong}\n")
+                self.assert_refused(["csr", "m.csv", "-o", "x.h5ad", "--dtype", dtype], 1, ["m.csv", str(wrong), dtype],
+                                    "another --dtype")
+        (self.dir / "m.csv").write_text(f"row,column,value\na,b,{2**64 - 1}\na,b,1\n")
+        self.assert_refused(["csr", "m.csv", "-o", "x.h5ad", "--dtype", "uint64", "--duplicates", "sum"], 1,
+                            ["m.csv", "uint64"], "another --dtype")
+
+    def pack_again(self, dtype):
+        """What was packed is packed once more."""
+        (self.dir / "out.h5ad").rename(self.dir / "in.h5ad")
+        self.pack("in.h5ad", "--order", "source")
+
+    def test_names_are_utf8(self):
+        for name in ("caf\xe9", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3"):
+            (self.dir / "m.csv").write_bytes(b"row,column\n" + name.encode("latin-1") + b",b\n")
+            self.assert_refused(["csr", "m.csv", "-o", "x.h5ad"], 1, ["m.csv", "row 0", "UTF-8"], "convert it")
+        names = ["caf\u00e9", "\u0800", "\ud7ff", "\uffff", "\U00010000", "\U0010ffff"]
+        (self.dir / "m.csv").write_text("".join(f"{name},b\n" for name in ["row", *names]), encoding="utf-8")
+        self.pack("m.csv", "--order", "source")
+        self.read()
+        self.assertEqual(self.names[0], names)
+
     def test_order_and_seed(self):
         dense = random_matrix()
         self.save_npz("m.npz", "csr", dense)
@@ -228,6 +267,8 @@ class CsrTest(MatrixTest):
         dense = random_matrix()
         dense[100:] = 0
         self.save_npz("m.npz", "csr", dense)
+        for options in ([], ["--dry-run"]):
+            self.assert_refused(["csr", "m.npz", "-o", "x.h5ad", "--rows", "100:200", *options], 1, ["m.npz"], "no entries")
         command = ["csr", "m.npz", "-o", "new.h5ad", "--order", "source", "--shards"]
         self.assert_refused([*command, 4], 2, ["m.npz", "new-00002-of-00004.h5ad"], "fewer shards")
         self.assert_fails(["csr", "m.npz", "-o", "new.h5ad", "--rows", "100:200"], "no entries")

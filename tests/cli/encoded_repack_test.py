@@ -192,6 +192,43 @@ class EncodedRepackTest(CliTest):
                 np.testing.assert_array_equal(self.pixels(encoded)[1], values)
         self.assert_refused(["repack", "in.h5", "-o", "x.h5", "--encode", "png"], 2, ["--encode"], "--decode")
 
+    def test_resume_knows_how_images_become_pixels(self):
+        self.encoded()
+        decode = ["--decode", "16x20"]
+        variants = [[], decode, [*decode, "--crop", "whole"], ["--decode", "17x20"], [*decode, "--encode", "png"]]
+        for first in variants:
+            self.h5pack("repack", "in.h5", "-o", "out.h5", *first, "--force")
+            for second in variants:
+                with self.subTest(first=first, second=second):
+                    again = ["repack", "in.h5", "-o", "out.h5", *second, "--resume"]
+                    if first == second:
+                        self.assertIn("complete already", self.h5pack(*again))
+                    else:
+                        self.assert_refused(again, 1, ["out.h5", "another run", " there and "], "--force")
+        self.h5pack("repack", "in.h5", "-o", "out.h5", *decode, "--force")
+        self.assert_fails(["repack", "in.h5", "-o", "out.h5", *decode, "--crop", "whole", "--resume"],
+                          '"--decode" is "16x20 center" there and "16x20 whole" here')
+        self.h5pack("folder", "photos", "-o", "small.h5", "--store", "encoded", "--max-side", 30)
+        self.assert_refused(["folder", "photos", "-o", "small.h5", "--store", "encoded", "--resume"], 1,
+                            ["small.h5", '"--max-side" is 30 there and not given here'], "--force")
+
+    def test_images_without_bytes(self):
+        """As others may write them; what is named is the file that has them."""
+        self.encoded()
+        with h5py.File(self.dir / "in.h5") as good, h5py.File(self.dir / "bad.h5", "w") as file:
+            group = file.create_group("images")
+            group.attrs.update(good["images"].attrs)
+            group["data"], group["sizes"] = good["images/data"][:], good["images/sizes"][:]
+            ends = good["images/indptr"][:]
+            ends[9] = ends[8]
+            group["indptr"] = ends
+        (self.dir / "flat").mkdir()
+        write_picture(self.dir / "flat" / "a.png", 1, 20, 30)
+        for command in (["repack", "bad.h5", "-o", "out.h5"], ["export", "bad.h5", "-o", "files"],
+                        ["append", "bad.h5", "folder", "flat", "-o", "out.h5"]):
+            with self.subTest(command):
+                self.assert_refused(command, 1, ["image 8", "bad.h5", "no bytes"], "again")
+
     def test_damage_is_not_copied(self):
         self.encoded()
         with h5py.File(self.dir / "in.h5") as file:

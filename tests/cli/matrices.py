@@ -49,8 +49,12 @@ def mtx_text(dense, field="real", symmetry="general"):
     return "\n".join(lines) + "\n"
 
 
-def anndata_file(path, dense, form="csr", group="X", text=None, index="_index", attribute=str, **options):
-    """What anndata writes: names are texts of any length, or of the type `text`, attributes of the type `attribute`."""
+def anndata_file(path, dense, form="csr", group="X", text=None, index="_index", attribute=str, nullable=False,
+                 **options):
+    """What anndata writes: names are texts of any length, or of the type `text`, attributes of the type `attribute`.
+
+    nullable: names may be missing, as pandas 3 has them.
+    """
     def stored(count):
         return options | ({"chunks": (min(options["chunks"][0], count),)} if "chunks" in options else {})
 
@@ -66,11 +70,16 @@ def anndata_file(path, dense, form="csr", group="X", text=None, index="_index", 
                              "shape": np.array(dense.shape)})
         for table, count, word in (("obs", rows, "cell"), ("var", columns, "Gen-é")):
             names = [f"{word} {i}" * (1 + i % 3) for i in range(count)]
+            path_of_names = f"{table}/{index}"
+            if nullable:
+                file.create_group(path_of_names).attrs["encoding-type"] = attribute("nullable-string-array")
+                file[f"{path_of_names}/mask"] = np.zeros(count, bool)
+                path_of_names += "/values"
             if text is None:
-                file.create_dataset(f"{table}/{index}", data=np.array(names, object), dtype=h5py.string_dtype(),
+                file.create_dataset(path_of_names, data=np.array(names, object), dtype=h5py.string_dtype(),
                                     **stored(count))
             else:
-                file.create_dataset(f"{table}/{index}", data=np.array([name.encode() for name in names]).astype(text),
+                file.create_dataset(path_of_names, data=np.array([name.encode() for name in names]).astype(text),
                                     **stored(count))
             file[table].attrs.update({"encoding-type": attribute("dataframe"), "_index": attribute(index)})
         file["obs/score"] = (np.arange(rows) / 4).astype(np.float32)

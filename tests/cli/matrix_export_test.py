@@ -108,6 +108,9 @@ class MatrixExportTest(MatrixTest):
         # A file that is damaged leaves no folder.
         with h5py.File(self.dir / "out.h5ad", "r+") as file:
             file["X/indices"][700] = M
+        self.assert_refused(["export", "out.h5ad", "-o", "new"], 1, ["out.h5ad", "digest"], "again")
+        with h5py.File(self.dir / "out.h5ad", "r+") as file:
+            del file["obs/sample_digests"]
         self.assert_refused(["export", "out.h5ad", "-o", "new"], 1, ["out.h5ad", f"column {M} of {M}"], "write it again")
 
 

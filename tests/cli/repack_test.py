@@ -111,7 +111,8 @@ class RepackTest(CliTest):
             "contiguous": (images, {}),
             "cut": (images, {"chunks": (30, 5, 7, 2)}),
             "deflated": (images, {"chunks": (11, 12, 10, 3), "compression": "gzip", "shuffle": True}),
-            "scaled": (images, {"chunks": (11, 12, 10, 3), "scaleoffset": 0}),
+            # Some versions of libhdf5 refuse values of this filter that take all bits (HDFGroup/hdf5, issue 5861).
+            "scaled": (images // 2, {"chunks": (11, 12, 10, 3), "scaleoffset": 0}),
             "planes": (images.transpose(0, 3, 1, 2), {"chunks": (9, 3, 12, 10), "fletcher32": True}),
         }
         for case, (stored, options) in cases.items():
@@ -121,7 +122,8 @@ class RepackTest(CliTest):
                                   **{"meta/box": np.arange(4 * N, dtype=np.float32).reshape(N, 4)})
                     self.repack("f.h5", "-o", "out.h5", "--chunk", 16, "--out-layout", out, "--force")
                     found, attributes, chunks = self.read("out.h5")
-                    expected = images if out == "nhwc" else images.transpose(0, 3, 1, 2)
+                    expected = stored.transpose(0, 2, 3, 1) if case == "planes" else stored
+                    expected = expected if out == "nhwc" else expected.transpose(0, 3, 1, 2)
                     np.testing.assert_array_equal(found["images"], expected)
                     self.assertEqual(chunks[0], 16)
                     self.assertEqual(attributes["layout"], out.encode())

@@ -103,10 +103,16 @@ def test_pickled(path):
 @pytest.mark.parametrize("wrong", [
     {"size": 0}, {"size": 70000}, {"shorter_side": 10}, {"crop": "middle"}, {"crop": "whole", "shorter_side": 300},
     {"crop": "random_resized", "scale": (1, 0.5)}, {"crop": "random_resized", "ratio": (0, 1)},
+    {"size": (1,)}, {"size": 5.5}, {"size": True}, {"size": "12"},
 ])
 def test_wrong_options(path, wrong):
     with pytest.raises(ValueError):
         chunkio.Dataset(path, decode=chunkio.Decode(**wrong))
+
+
+def test_decode_is_a_decode(path):
+    with pytest.raises(TypeError, match="chunkio.Decode, got 5"):
+        chunkio.Dataset(path, decode=5)
 
 
 @pytest.mark.parametrize("damage", ["indptr", "sizes", "max_pixels"])

@@ -3,9 +3,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import numbers
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from . import _core
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Row = npt.NDArray[Any]
+
+
+def sides(option: str, size: int | Sequence[int]) -> tuple[int, int]:
+    """Height and width that an option gives as (height, width), or as one number for both."""
+    if isinstance(size, numbers.Integral) and not isinstance(size, bool):
+        return int(size), int(size)
+    if not isinstance(size, Sequence) or isinstance(size, (str, bytes)) or len(size) != 2:
+        raise InvalidArgumentError(f"{option} must be (height, width) or one number, got {size!r}")
+    return size[0], size[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +56,7 @@ class Decode:
     exact: bool = True
 
     def _options(self) -> dict[str, Any]:
-        height, width = (self.size, self.size) if isinstance(self.size, int) else self.size
+        height, width = sides("size", self.size)
         return {
             "height": height, "width": width, "crop": self.crop, "shorter_side": self.shorter_side or 0,
             "scale": self.scale, "ratio": self.ratio, "gray": self.gray, "exact": self.exact,
@@ -121,6 +131,8 @@ class Dataset(_core.Dataset):
             "remote_index": os.fspath(remote_index),
         }
         name = path_text(path)
+        if decode is not None and not isinstance(decode, Decode):
+            raise TypeError(f"decode must be a chunkio.Decode, got {decode!r}")
         try:
             super().__init__(name, decode=decode and decode._options(), **options)
         except NotFoundError as error:

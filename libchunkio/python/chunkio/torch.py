@@ -22,7 +22,7 @@ from torch.utils.dlpack import from_dlpack
 
 from . import _core
 from ._core import Batch
-from ._dataset import Dataset
+from ._dataset import Dataset, sides
 from ._epochs import Epochs
 from ._loader import Loader
 from ._normalizer import Densifier, Normalizer
@@ -72,6 +72,8 @@ class DataLoader:
             pin_memory ("require", "prefer", "off"), max_held, label_dtype.
         num_threads, window_bytes, drop_last, lanes, fields, ...: as in `chunkio.Loader`; a batch of a loader with
             `fields` is (images, labels, {name: tensor}).
+        memory_budget: bytes for reading, as in `chunkio.Loader`. What is delivered on the CPU in `dtype`, dense rows or
+            normalised images, takes memory beside it: the batch in use, the next one, and those that are kept.
 
     Raises:
         ValueError: an option is out of range, or there is no mean to normalise by.
@@ -141,7 +143,7 @@ class DataLoader:
             "fields": self._fields,
             **loader_options,
         }
-        height, width = _size(crop_size)
+        height, width = (0, 0) if crop_size is None else sides("crop_size", crop_size)
         normalize: dict[str, Any] = {
             "layout": "nhwc" if self._channels_last else "nchw",
             "mean": _numbers(mean),
@@ -446,17 +448,6 @@ def _ranks(distributed: Literal["auto"] | bool) -> tuple[int, int]:
             "torchrun, mpirun or srun"
         )
     return ranks or (0, 1)
-
-
-def _size(crop_size: int | Sequence[int] | None) -> tuple[int, int]:
-    """Height and width; 0 for those of the images."""
-    if crop_size is None:
-        return 0, 0
-    if isinstance(crop_size, numbers.Integral):
-        return int(crop_size), int(crop_size)
-    if not isinstance(crop_size, Sequence) or len(crop_size) != 2:
-        raise InvalidArgumentError(f"crop_size must be (height, width) or one number, got {crop_size!r}")
-    return crop_size[0], crop_size[1]
 
 
 def _numbers(values: Sequence[float] | float | None) -> list[float]:

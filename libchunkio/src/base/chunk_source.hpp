@@ -83,26 +83,68 @@ struct ReadCost {
 /// skipped.
 class DamagedRows : public Error {
  public:
-  /// \param rows  as the source numbers them; ascending.
+  /// \param rows     as the source numbers them; ascending.
+  /// \param reasons  one for each of `rows`; empty: the message is that of all.
   DamagedRows(std::vector<RowRange> rows, const std::string& message,
-              ErrorCode code = ErrorCode::digest_mismatch)
-      : Error(code, message), rows_(std::move(rows)) {}
+              ErrorCode code = ErrorCode::digest_mismatch, std::vector<std::string> reasons = {})
+      : Error(code, message), rows_(std::move(rows)), reasons_(std::move(reasons)) {}
   [[nodiscard]] const std::vector<RowRange>& rows() const noexcept { return rows_; }
+  /// Why the rows of that number are damaged.
+  [[nodiscard]] std::string reason(std::size_t number) const {
+    return reasons_.empty() ? what() : reasons_[number];
+  }
 
   ReadCost cost = {};  ///< Of all rows that were read for the call that throws it.
 
  private:
   std::vector<RowRange> rows_;
+  std::vector<std::string> reasons_;
 };
 
-/// Of what was met so far and `next`, which comes behind it or is of other arrays.
-[[nodiscard]] inline DamagedRows joined(const std::optional<DamagedRows>& before,
-                                        const DamagedRows& next) {
-  if (!before) return next;
-  std::vector<RowRange> rows = before->rows();
-  rows.insert(rows.end(), next.rows().begin(), next.rows().end());
-  return {std::move(rows), std::string(before->what()) + "; " + next.what(), before->code()};
-}
+/// What several errors have to say: the first ones, and how many more there are.
+class ErrorSummary {
+ public:
+  void add(const Error& error) {
+    if (++count_ == 1) code_ = error.code();
+    if (count_ <= kNamed) text_ += (count_ == 1 ? "" : "; ") + std::string(error.what());
+  }
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] ErrorCode code() const noexcept { return code_; }  ///< Of the first.
+  [[nodiscard]] std::string text() const {
+    return count_ <= kNamed ? text_ : text_ + "; and " + std::to_string(count_ - kNamed) + " more";
+  }
+
+ private:
+  static constexpr std::int64_t kNamed = 4;
+
+  std::string text_;
+  ErrorCode code_ = ErrorCode::corrupt_data;
+  std::int64_t count_ = 0;
+};
+
+/// Damaged rows that are met one after the other, or in one array after the other.
+class DamagedRowList {
+ public:
+  void add(const DamagedRows& next) {
+    for (std::size_t i = 0; i < next.rows().size(); ++i) {
+      rows_.push_back(next.rows()[i]);
+      reasons_.push_back(next.reason(i));
+    }
+    summary_.add(next);
+  }
+  /// \throws DamagedRows if there are any.
+  void raise(const ReadCost& cost) {
+    if (summary_.empty()) return;
+    DamagedRows all(std::move(rows_), summary_.text(), summary_.code(), std::move(reasons_));
+    all.cost = cost;
+    throw all;
+  }
+
+ private:
+  std::vector<RowRange> rows_;
+  std::vector<std::string> reasons_;
+  ErrorSummary summary_;
+};
 
 /// Whether an error is about bytes in the file, so that others can be delivered all the same.
 [[nodiscard]] constexpr bool concerns_stored_bytes(ErrorCode code) noexcept {
@@ -125,12 +167,7 @@ class Damage {
   void add(std::int64_t row, const Error& error) {
     const auto* const damaged = dynamic_cast<const DamagedRows*>(&error);
     if (damaged == nullptr && (one_chunk_ || !concerns_stored_bytes(error.code()))) throw;
-    if (rows_.empty()) {
-      message_ = error.what();
-      code_ = error.code();
-    } else if (++more_; more_ <= kNamed) {
-      message_ += std::string("; ") + error.what();
-    }
+    summary_.add(error);
     if (damaged != nullptr) {
       for (const RowRange& rows : damaged->rows()) add_rows(rows);
       return;
@@ -144,15 +181,12 @@ class Damage {
   void raise(const ReadCost& cost) {
     if (rows_.empty()) return;
     sort_rows();
-    if (more_ > kNamed) message_ += "; and " + std::to_string(more_ - kNamed) + " more";
-    DamagedRows error(std::move(rows_), message_, code_);
+    DamagedRows error(std::move(rows_), summary_.text(), summary_.code());
     error.cost = cost;
     throw error;
   }
 
  private:
-  static constexpr std::int64_t kNamed = 3;  // after the first
-
   void add_rows(const RowRange& rows) {
     if (!rows_.empty() && rows_.back().end == rows.begin) {
       rows_.back().end = rows.end;
@@ -179,9 +213,7 @@ class Damage {
   std::int64_t chunk_rows_;
   bool one_chunk_;
   std::vector<RowRange> rows_;
-  std::string message_;
-  ErrorCode code_ = ErrorCode::corrupt_data;
-  std::int64_t more_ = 0;  // errors after the first
+  ErrorSummary summary_;
 };
 
 /// Brings the rows of one row group to their places in batch buffers.

@@ -216,6 +216,11 @@ EncodedImage read_encoded(const EncodedImages& images, std::int64_t row, const s
   std::array<std::int64_t, 2> ends{};
   read_rows(*images.offsets, row, 2, std::as_writable_bytes(std::span(ends)), path);
   images.check_offsets(row, ends, path);
+  if (ends[0] == ends[1]) {
+    throw Error(ErrorCode::corrupt_data, images.describe(row, path) +
+                                             " is damaged: it has no bytes; copy or pack the file "
+                                             "again");
+  }
   std::array<std::int32_t, 2> size{};
   read_rows(*images.sizes, row, 1, std::as_writable_bytes(std::span(size)), path);
   if (size[0] < 1 || size[0] > images.max_height || size[1] < 1 || size[1] > images.max_width) {

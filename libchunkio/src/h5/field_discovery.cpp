@@ -80,9 +80,19 @@ bool sounds_like_labels(std::string name) {
                      [&](std::string_view word) { return words.find(word) != std::string::npos; });
 }
 
+/// Whether the dataset says which names of rows or columns are missing.
+bool is_mask_of_names(const DatasetInfo& info, const std::string& name) {
+  for (const std::string& names : {info.sparse->row_names, info.sparse->column_names}) {
+    const std::string end = std::string("/") + sparse::kTextValues;
+    if (!names.ends_with(end)) continue;
+    if (name == names.substr(0, names.size() - end.size()) + "/" + sparse::kTextMask) return true;
+  }
+  return false;
+}
+
 /// Whether the dataset is a part of the group that leads.
 bool is_of_leading(const DatasetInfo& info, const std::string& name) {
-  return (info.sparse && is_member(info.leading.name, name)) ||
+  return (info.sparse && (is_member(info.leading.name, name) || is_mask_of_names(info, name))) ||
          (info.encoded && is_encoded_member(info.leading.name, name));
 }
 
@@ -163,7 +173,9 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
 
 /// Whether the dataset is that of the digests, which is no field.
 bool holds_digests(const DatasetInfo& info, const std::string& name) {
-  if (info.sparse) return name == sparse::kRows + std::string("/") + kSampleDigests;
+  if (info.sparse) {
+    return info.format_version && name == sparse::kRows + std::string("/") + kSampleDigests;
+  }
   return info.format_version.value_or(1) > 1 && name == kSampleDigests;
 }
 

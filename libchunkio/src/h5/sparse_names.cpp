@@ -51,7 +51,9 @@ std::string index_of(const Dataset::Impl& file, const std::string& table,
 MatrixNames find_names(const Dataset::Impl& file, const std::string& group,
                        const FileContents& contents, std::int64_t rows, std::int64_t columns) {
   const auto table = [&](const std::string& name, std::int64_t count) {
-    return first_of(contents, count, {name + "/" + index_of(file, name, contents)});
+    const std::string index = name + "/" + index_of(file, name, contents);
+    // The latter where names may be missing, a mask beside them: pandas since version 3.
+    return first_of(contents, count, {index, index + "/" + sparse::kTextValues});
   };
   // That of the raw counts has columns of its own.
   const std::string raw = "raw/";

@@ -194,7 +194,9 @@ inline ResizedCrop resize_shorter_side_and_center_crop(Size image, std::int32_t 
   base::require(longer <= kMaxSide, "an image of " + text(image.height, image.width) +
                                         " pixels whose shorter side becomes " +
                                         std::to_string(side) + " has a longer side of " +
-                                        std::to_string(longer) + ", above 65535");
+                                        std::to_string(longer) +
+                                        ", above 65535; take such an image whole, or a random part "
+                                        "of it");
   const auto rest = static_cast<std::int32_t>(longer);
   const Size resized = is_upright ? Size{rest, side} : Size{side, rest};
   base::require(crop.height <= resized.height && crop.width <= resized.width,

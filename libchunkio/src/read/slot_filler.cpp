@@ -86,7 +86,7 @@ void SlotFiller::fill(const plan::WindowPlan& plan, const WindowRows& rows,
   find_places(plan, read, scratch);
   fill_ids(rows, group.first_row, scratch);
   fill_cached(rows, group.first_row, scratch);
-  std::optional<DamagedRows> mismatch;
+  DamagedRowList damaged;
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     find_targets(rows, i, scratch);
     RowGroup rows_of_array = group;
@@ -95,10 +95,10 @@ void SlotFiller::fill(const plan::WindowPlan& plan, const WindowRows& rows,
       cost += arrays_[i].source->place(rows_of_array, scratch.targets_, stop);
     } catch (const DamagedRows& error) {
       cost += error.cost;
-      mismatch = joined(mismatch, error);
+      damaged.add(error);
     }
   }
-  if (mismatch) throw DamagedRows(*mismatch);
+  damaged.raise({});
 }
 
 void SlotFiller::find_places(const plan::WindowPlan& plan, const plan::GroupRead& read,

@@ -400,16 +400,21 @@ std::optional<WindowReader::Damage> WindowReader::damage_to_skip(const RowGroup&
     } catch (const Error& cause) {
       if (!concerns_stored_bytes(cause.code())) return std::nullopt;
       if (options_.check_whole_file) options_.check_whole_file();
-      Damage damage{.rows = {{group.first_row, group.first_row + group.num_rows}},
-                    .reason = std::string(cause.what()).substr(0, kMaxReasonBytes)};
-      if (const auto* mismatch = dynamic_cast<const DamagedRows*>(&cause)) {
-        const RowRange all = damage.rows.front();
-        damage.rows.clear();
-        for (const RowRange& rows : mismatch->rows()) {
-          // A chunk may be compared whole of which the group is a part.
-          const RowRange inside{std::max(rows.begin, all.begin), std::min(rows.end, all.end)};
-          if (inside.begin < inside.end) damage.rows.push_back(inside);
+      Damage damage;
+      const RowRange all = {group.first_row, group.first_row + group.num_rows};
+      const auto add = [&](const RowRange& rows, const std::string& reason) {
+        // A chunk may be compared whole of which the group is a part.
+        const RowRange inside{std::max(rows.begin, all.begin), std::min(rows.end, all.end)};
+        if (inside.begin >= inside.end) return;
+        damage.rows.push_back(inside);
+        damage.reasons.push_back(reason.substr(0, kMaxReasonBytes));
+      };
+      if (const auto* damaged = dynamic_cast<const DamagedRows*>(&cause)) {
+        for (std::size_t i = 0; i < damaged->rows().size(); ++i) {
+          add(damaged->rows()[i], damaged->reason(i));
         }
+      } else {
+        add(all, cause.what());
       }
       return damage;
     }
@@ -426,24 +431,26 @@ void WindowReader::remember_skipped(std::int64_t group, const Damage& damage) {
   const auto count_before = [&](std::int64_t row) {
     return std::lower_bound(selected.begin(), selected.end(), row - group_row) - selected.begin();
   };
-  const auto add = [&](std::int64_t begin, std::int64_t end) {
+  const auto add = [&](std::int64_t begin, std::int64_t end, const std::string& reason) {
     const std::int64_t num_selected = count_before(end) - count_before(begin);
     if (num_selected == 0 || std::ssize(skipped_) == kMaxSkippedRuns) return;
     skipped_.try_emplace(begin, SkippedRows{.first_row = begin,
                                             .num_rows = end - begin,
                                             .num_selected = num_selected,
-                                            .reason = damage.reason});
+                                            .reason = reason});
   };
-  for (RowRange rows : damage.rows) {
+  for (std::size_t i = 0; i < damage.rows.size(); ++i) {
+    RowRange rows = damage.rows[i];
+    const std::string& reason = damage.reasons[i];
     // What is known already keeps its first reason.
     auto next = skipped_.upper_bound(rows.begin);
     const auto end_of = [](const auto& run) { return run.first + run.second.num_rows; };
     if (next != skipped_.begin()) rows.begin = std::max(rows.begin, end_of(*std::prev(next)));
     for (; next != skipped_.end() && next->first < rows.end; ++next) {
-      if (rows.begin < next->first) add(rows.begin, next->first);
+      if (rows.begin < next->first) add(rows.begin, next->first, reason);
       rows.begin = end_of(*next);
     }
-    if (rows.begin < rows.end) add(rows.begin, rows.end);
+    if (rows.begin < rows.end) add(rows.begin, rows.end, reason);
   }
 }
 

@@ -123,7 +123,7 @@ class WindowReader {
   /// Rows of a failed group read that are skipped, and why.
   struct Damage {
     std::vector<RowRange> rows;
-    std::string reason;
+    std::vector<std::string> reasons;  // one for each
   };
   // Called with the mutex held.
   void remember_skipped(std::int64_t group, const Damage& damage);

@@ -70,7 +70,7 @@ ReadCost EncodedSource::place(const RowGroup& group, std::span<const RowTarget> 
   }
   const std::span<std::byte> room = scratch->bytes().subspan(offsets_room + digests_room);
   const auto sample_bytes = static_cast<std::size_t>(images_.decoding->sample_bytes());
-  std::optional<DamagedRows> damaged;
+  DamagedRowList damaged;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i > 0 && rows[i].row == rows[i - 1].row) {
       std::memcpy(rows[i].target, rows[i - 1].target, sample_bytes);
@@ -95,18 +95,15 @@ ReadCost EncodedSource::place(const RowGroup& group, std::span<const RowTarget> 
         throw;
       }
       const Error named = images_.named(error, row, file_->info.path);
-      damaged = joined(
-          damaged, DamagedRows({{row, row + 1}}, named.what(),
-                               mismatch ? ErrorCode::digest_mismatch : ErrorCode::corrupt_data));
+      damaged.add({{{row, row + 1}},
+                   named.what(),
+                   mismatch ? ErrorCode::digest_mismatch : ErrorCode::corrupt_data});
     }
     cost.decode_seconds += watch.lap();
   }
   base::store_fence();
   file_->check_unchanged();
-  if (damaged) {
-    damaged->cost = cost;
-    throw DamagedRows(*damaged);
-  }
+  damaged.raise(cost);
   return cost;
 }
 

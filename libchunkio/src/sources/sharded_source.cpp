@@ -29,11 +29,13 @@ ReadCost ShardedSource::place(const RowGroup& group, std::span<const RowTarget> 
     return sources_[file]->place(in_file, rows, std::move(stop));
   } catch (const DamagedRows& error) {
     std::vector<RowRange> in_all = error.rows();
-    for (RowRange& range : in_all) {
-      range.begin += first_rows_[file];
-      range.end += first_rows_[file];
+    std::vector<std::string> reasons;
+    for (std::size_t i = 0; i < in_all.size(); ++i) {
+      in_all[i].begin += first_rows_[file];
+      in_all[i].end += first_rows_[file];
+      reasons.push_back(error.reason(i));
     }
-    DamagedRows mismatch(std::move(in_all), error.what(), error.code());
+    DamagedRows mismatch(std::move(in_all), error.what(), error.code(), std::move(reasons));
     mismatch.cost = error.cost;
     throw mismatch;
   }

@@ -61,7 +61,7 @@ ReadCost SparseSource::place(const RowGroup& group, std::span<const RowTarget> r
   RowGroup alone = group;
   alone.prefetched = nullptr;
   ReadCost cost;
-  std::optional<DamagedRows> damaged;
+  DamagedRowList damaged;
   for (std::size_t begin = 0; begin < rows.size();) {
     std::size_t end = begin + 1;
     while (end < rows.size() && rows[end].row == rows[begin].row) ++end;
@@ -69,17 +69,16 @@ ReadCost SparseSource::place(const RowGroup& group, std::span<const RowTarget> r
       cost += place_together(alone, rows.subspan(begin, end - begin), stop);
     } catch (const DamagedRows& mismatch) {
       cost += mismatch.cost;
-      damaged = joined(damaged, mismatch);
+      damaged.add(mismatch);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::corrupt_data && error.code() != ErrorCode::hdf5_failed) throw;
       const std::int64_t row = group.first_row + rows[begin].row;
-      damaged = joined(damaged, DamagedRows({{row, row + 1}}, error.what(), error.code()));
+      damaged.add({{{row, row + 1}}, error.what(), error.code()});
     }
     begin = end;
   }
-  if (!damaged) return cost;
-  damaged->cost = cost;
-  throw DamagedRows(*damaged);
+  damaged.raise(cost);
+  return cost;
 }
 
 ReadCost SparseSource::place_together(const RowGroup& group, std::span<const RowTarget> rows,

@@ -55,6 +55,30 @@ void check_rows(const SparseSpec& spec) {
     if (!sum) throw invalid("the entries are more than a file can hold");
     entries = *sum;
   }
+  if (entries == 0) throw invalid("no row has an entry, so there would be nothing to read");
+}
+
+/// Whether a text is UTF-8 of the shortest form, without surrogates (RFC 3629).
+[[nodiscard]] bool is_utf8(std::string_view text) noexcept {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (std::size_t i = 0; i < text.size();) {
+    const unsigned char first = at(i++);
+    if (first < 0x80) continue;
+    const std::size_t more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+    if (first < 0xc2 || first > 0xf4 || more > text.size() - i) return false;
+    unsigned char lowest = 0x80;
+    unsigned char highest = 0xbf;
+    if (first == 0xe0) lowest = 0xa0;
+    if (first == 0xed) highest = 0x9f;
+    if (first == 0xf0) lowest = 0x90;
+    if (first == 0xf4) highest = 0x8f;
+    for (std::size_t end = i + more; i < end; ++i) {
+      if (at(i) < lowest || at(i) > highest) return false;
+      lowest = 0x80;
+      highest = 0xbf;
+    }
+  }
+  return true;
 }
 
 /// \returns the bytes of the longest name, at least 1.
@@ -66,6 +90,7 @@ std::int64_t check_names(const std::function<std::string_view(std::int64_t)>& na
     const std::string_view name = name_of(i);
     const std::string shown = "the name of " + what + " " + std::to_string(i);
     if (name.find('\0') != std::string_view::npos) throw invalid(shown + " contains a zero byte");
+    if (!is_utf8(name)) throw invalid(shown + " is not UTF-8; convert it, as iconv does");
     if (std::cmp_greater(name.size(), h5::kMaxNameBytes)) {
       throw invalid(shown + " is longer than " + std::to_string(h5::kMaxNameBytes) + " bytes");
     }

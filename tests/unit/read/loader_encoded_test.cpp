@@ -220,10 +220,43 @@ TEST_F(LoaderDamagedImagesTest, AreNamedOrSkipped) {
   ASSERT_EQ(skipped.size(), 3);
   EXPECT_EQ(skipped[0].first_row, 30);
   EXPECT_EQ(skipped[0].num_rows, 1);
+  for (const std::int64_t row : {30, 77, 160}) {
+    for (const SkippedRows& one : skipped) {
+      const std::string name = "image " + std::to_string(row) + " ";
+      EXPECT_EQ(one.reason.find(name) != std::string::npos, one.first_row == row) << one.reason;
+    }
+  }
   EXPECT_NE(skipped[2].reason.find("60x80"), std::string::npos) << skipped[2].reason;
   std::vector<std::byte> pixels(static_cast<std::size_t>(dataset.info().sample_bytes()));
   expect_error(ErrorCode::corrupt_data, {"image 77", dataset.info().path},
                [&] { dataset.read_images(77, 1, pixels); });
+}
+
+TEST_F(LoaderDamagedImagesTest, ManyAreOneShortError) {
+  const std::string path = folder_.file("all_damaged.h5");
+  {
+    EncodedWriter writer(path, {});
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      EncodedImage image = encoded_image(row);
+      image.bytes.assign(100, std::byte{7});
+      writer.add(image);
+    }
+    writer.close({test::numbers_field("labels", 0, kRows)});
+  }
+  const Dataset dataset = Dataset::open(path, {.decode = kWhole});
+  Loader strict(dataset, options());
+  const std::string message = test::refusal([&] { rows_of(strict, 0); });
+  EXPECT_NE(message.find(" more"), std::string::npos) << message;
+  EXPECT_LT(message.size(), 2000) << message;
+  LoaderOptions wanted = options();
+  wanted.io.on_error = OnError::skip;
+  Loader loader(dataset, wanted);
+  EXPECT_TRUE(rows_of(loader, 0).empty());
+  ASSERT_EQ(loader.skipped().size(), kRows);
+  for (const SkippedRows& skipped : loader.skipped()) {
+    const std::string name = "image " + std::to_string(skipped.first_row) + " ";
+    EXPECT_NE(skipped.reason.find(name), std::string::npos) << skipped.reason;
+  }
 }
 
 TEST_F(LoaderDamagedImagesTest, DigestsTellWhatDecodesAllTheSame) {

@@ -16,6 +16,7 @@
 #include <chunkio/dataset.hpp>
 
 #include "base/access.hpp"
+#include "h5/chunk_index.hpp"
 #include "h5/handle.hpp"
 #include "io/direct_file.hpp"
 #include "sources/source_select.hpp"
@@ -85,6 +86,9 @@ class ForeignFileTest : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(ForeignFileTest, ImagesAreTheSameAsThroughLibhdf5) {
+  if (CHUNKIO_HAVE_CHUNK_ITER && std::string(GetParam()).ends_with("user_block")) {
+    GTEST_SKIP() << "versions with H5Dchunk_iter read chunks behind a user block themselves";
+  }
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, GetParam()));
   for (const bool direct_io : {false, true}) {
     SCOPED_TRACE(direct_io);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 #include "base/access.hpp"
 #include "io/direct_file.hpp"
@@ -146,6 +147,11 @@ TEST_F(VerifyingSourceTest, ChunksThatWereRewrittenAreCompared) {
   if (repacked("").empty()) GTEST_SKIP() << "no h5repack";
   for (const std::string arguments : {"", "-f images:GZIP=1", "-f images:SHUF -f images:GZIP=9",
                                       "-f images:NBIT", "-f images:SOFF=0,IN", "-l images:CONTI"}) {
+#if H5_VERSION_GE(1, 14, 5) && !H5_VERSION_GE(2, 0, 0)
+    // 1.14.6, and what Debian makes of 1.14.5, refuse values that take all bits of their type
+    // (HDFGroup/hdf5, issue 5861).
+    if (arguments.find("SOFF") != std::string::npos) continue;
+#endif
     const std::string path = repacked(arguments);
     ASSERT_NE(path, "") << arguments;
     const Dataset dataset = Dataset::open(path);

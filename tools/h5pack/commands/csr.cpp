@@ -113,8 +113,7 @@ Json stored_options(const CsrCommand& command, const MatrixSource& source) {
   return json;
 }
 
-/// Its rows, with those of the source behind them. Blocks on I/O: a copy of damaged rows would get
-/// digests that match, so they are compared first.
+/// Its rows, with those of the source behind them.
 /// \param options  of the run; become those of the new file.
 std::unique_ptr<MatrixSource> append_to(const CsrCommand& command, Json& options,
                                         std::unique_ptr<MatrixSource> old,
@@ -124,8 +123,6 @@ std::unique_ptr<MatrixSource> append_to(const CsrCommand& command, Json& options
       chunkio::Dataset::open(file.path, {.images = file.open.images,
                                          .columns_as_rows = true,
                                          .allow_external = file.open.allow_external}));
-  const cli::StopSignalToken stopping;
-  stored.check_stored(stopping.token(), command.options.quiet);
   const std::int64_t first = next_source_row(*old);
   options = stored.with_stored_options(std::move(options));
   options["appended"].back()["first_source_row"] = first;
@@ -270,6 +267,7 @@ cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
   command.options.quiet = global.quiet;
   command.options.threads = static_cast<int>(command.threads);
   command.source.memory_budget = command.options.memory_budget;
+  command.source.quiet = global.quiet;
   const std::string& input = command.source.input;
   const cli::FileStamp stamp = stamp_of(input);
   const std::string old = command.before ? command.before->path : "";
@@ -280,7 +278,8 @@ cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
                                .matrix = command.before->open.images,
                                .allow_external = command.before->open.allow_external,
                                .probe = command.before->open.probe,
-                               .memory_budget = command.options.memory_budget});
+                               .memory_budget = command.options.memory_budget,
+                               .quiet = global.quiet});
     command.source.dtype = before->dtype();
   }
   std::unique_ptr<MatrixSource> source = open_matrix(command.source);

@@ -43,6 +43,7 @@
 #include "h5pack/image/png_encoder.hpp"
 #include "h5pack/report/report.hpp"
 #include "h5pack/sources/csv_source.hpp"
+#include "h5pack/sources/stored_rows.hpp"
 #include "h5pack/sparse/matrix_export.hpp"
 
 namespace h5pack {
@@ -168,6 +169,10 @@ ExportReport export_sparse(const chunkio::Dataset& dataset, const ExportCommand&
   const auto start = std::chrono::steady_clock::now();
   const chunkio::SparseInfo& sparse = *dataset.info().sparse;
   if (command.force) check_is_export(command.output);
+  {
+    const cli::StopSignalToken stopping;
+    check_digests(dataset, stopping.token(), quiet);
+  }
   cli::AtomicFolder folder(command.output, command.force);
   const MatrixFormat format = command.format.value_or(MatrixFormat::npz);
   ExportReport report{.output = command.output, .matrix = exported_files(format).front()};

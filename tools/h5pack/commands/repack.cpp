@@ -106,6 +106,12 @@ std::string encoding_text(const RepackOptions& options) {
   return "jpeg:" + std::to_string(options.encoding->quality);
 }
 
+/// "224x224 center", of encoded images that become pixels.
+std::string decode_text(const chunkio::DecodeOptions& decode) {
+  return to_string(ImageSize{decode.height, decode.width}) + " " +
+         std::string(to_string(decode.crop));
+}
+
 Json scale_json(const chunkio::PixelScale& scale) {
   return {{"black", scale.black}, {"white", scale.white}, {"clip", scale.clip}};
 }
@@ -138,7 +144,7 @@ Json identity_of(const chunkio::DatasetInfo& info, const RepackCommand& command,
   Json identity = {{"command", "repack"},
                    {"source", cli::escape(info.path)},
                    {"source file", file_identity(info)},
-                   {"--images", cli::escape(info.images_path)},
+                   {"--images", cli::escape(info.leading.name)},
                    {"--label-field", info.labels ? cli::escape(info.labels->name) : "none"},
                    {"--layout", std::string(to_string(info.layout))},
                    {"--rows", rows_text(selection.rows)},
@@ -155,6 +161,9 @@ Json identity_of(const chunkio::DatasetInfo& info, const RepackCommand& command,
                    {"--chunk-bytes", options.writer.chunk_bytes}};
   if (command.open.scale) {
     identity["--scale"] = scale_json(*command.open.scale).dump();
+  }
+  if (info.encoded && command.open.decode) {
+    identity["--decode"] = decode_text(*command.open.decode);
   }
   // Not of files that are stored as pixels, whose identities are older than the option.
   if (becomes_encoded(info, options)) identity["--encode"] = encoding_text(options);

@@ -43,12 +43,18 @@ std::optional<std::string> difference(const std::string& stored_options, const j
     return "it does not say how it was packed";
   }
   const json& other = stored["identity"];
-  for (const auto& [key, value] : identity.items()) {
-    const json there = other.value(key, json());
-    // Numbers that JSON wrote and read may have changed their type, not their text.
-    if (cli::json_text(there) == cli::json_text(value)) continue;
-    return "\"" + key + "\" is " + cli::escape(cli::json_text(there)) + " there and " +
-           cli::escape(cli::json_text(value)) + " here";
+  // Numbers that JSON wrote and read may have changed their type, not their text.
+  const auto text_of = [](const json& members, const std::string& key) {
+    return members.contains(key) ? cli::escape(cli::json_text(members[key])) : "not given";
+  };
+  // Options that only one of them has count, too.
+  for (const json* members : {&identity, &other}) {
+    for (const auto& [key, unused] : members->items()) {
+      const std::string there = text_of(other, key);
+      const std::string here = text_of(identity, key);
+      if (there == here) continue;
+      return "\"" + key + "\" is " + there + " there and " + here + " here";
+    }
   }
   return std::nullopt;
 }

@@ -236,7 +236,7 @@ std::string info_text(const chunkio::Inspection& report, bool colour) {
   out += add("storage", storage_text(report));
   if (info.has_images()) out += add("statistics", statistics_text(info));
   if (info.source_sizes) out += add("source", source_sizes_text(info));
-  if (!info.shards.empty()) {
+  if (!info.shards.empty() && !info.sparse && !info.encoded) {
     out += add("h5py", "h5pack link makes one file of the shards for other programs");
   } else if (info.stored.chunked) {
     out += add("h5py cache",

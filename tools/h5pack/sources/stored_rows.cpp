@@ -13,6 +13,17 @@ namespace h5pack {
 using chunkio::Error;
 using chunkio::ErrorCode;
 
+void check_digests(const chunkio::Dataset& dataset, const std::stop_token& stop, bool quiet) {
+  if (!why_not_verifiable(dataset).empty()) return;
+  const chunkio::DatasetInfo& info = dataset.info();
+  cli::Progress progress("checking " + info.path, "chunks", info.num_chunks, quiet);
+  const chunkio::VerifyResult result = verify_chunks(
+      dataset, {.on_progress = [&](std::int64_t chunks) { progress.add(chunks); }, .stop = stop});
+  if (!result.damaged.empty()) {
+    throw Error(result.damaged.front().code, result.damaged.front().reason);
+  }
+}
+
 std::string StoredRows::name(std::int64_t row) const {
   if (!is_stored(row)) return added_->name(row - stored_.size());
   return "row " + std::to_string(row) + " of " + stored_.info().path;
@@ -36,14 +47,7 @@ std::optional<ImageSize> StoredRows::stored_size(const std::optional<ImageSize>&
 }
 
 void StoredRows::check_stored(const std::stop_token& stop, bool quiet) const {
-  if (!why_not_verifiable(stored_).empty()) return;
-  const chunkio::DatasetInfo& info = stored_.info();
-  cli::Progress progress("checking " + info.path, "chunks", info.num_chunks, quiet);
-  const chunkio::VerifyResult result = verify_chunks(
-      stored_, {.on_progress = [&](std::int64_t chunks) { progress.add(chunks); }, .stop = stop});
-  if (!result.damaged.empty()) {
-    throw Error(result.damaged.front().code, result.damaged.front().reason);
-  }
+  check_digests(stored_, stop, quiet);
 }
 
 bool StoredRows::add_stored_sizes(ImageSizes& sizes) const {

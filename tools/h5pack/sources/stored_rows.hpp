@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,12 @@
 #include "h5pack/sources/images.hpp"
 
 namespace h5pack {
+
+/// Compares all samples with their digests, if the file has them: a copy of damaged ones would get
+/// digests that match. Shows progress unless `quiet`; blocks on I/O.
+/// \throws chunkio::Error digest_mismatch, corrupt_data, io_failed of the first that are damaged;
+///         and as chunkio::verify_chunks().
+void check_digests(const chunkio::Dataset& dataset, const std::stop_token& stop, bool quiet);
 
 class StoredRows : public Images {
  public:

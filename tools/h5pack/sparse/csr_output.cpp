@@ -22,6 +22,10 @@ constexpr std::size_t kBlock = std::size_t{1} << 16;
 
 }  // namespace
 
+Error no_entries(const MatrixSource& source) {
+  return Error(ErrorCode::corrupt_data, source.name() + " has no entries in these rows");
+}
+
 CsrOutput::CsrOutput(const MatrixSource& source, const std::string& path, const CsrOptions& options,
                      const OutputRows& rows, const std::stop_token& stop)
     : source_(source),
@@ -32,8 +36,14 @@ CsrOutput::CsrOutput(const MatrixSource& source, const std::string& path, const 
   make_parts();
   check_parts();
   for (Part& part : std::span(parts_).subspan(num_closed_)) {
-    part.writer.emplace(part.path, specification(part),
-                        chunkio::PublishOptions{.overwrite = options_.overwrite, .stop = stop});
+    try {
+      part.writer.emplace(part.path, specification(part),
+                          chunkio::PublishOptions{.overwrite = options_.overwrite, .stop = stop});
+    } catch (const Error& error) {
+      // What cannot be written lies in the source: names, lengths of rows.
+      if (error.code() != ErrorCode::invalid_argument) throw;
+      throw Error(ErrorCode::corrupt_data, source_.name() + ": " + error.what());
+    }
   }
 }
 
@@ -148,7 +158,7 @@ void CsrOutput::check_parts() const {
     const auto end = begin + part.num_rows;
     if (std::find_if(begin, end, [](std::int64_t length) { return length > 0; }) != end) continue;
     if (options_.shards == 0) {
-      throw Error(ErrorCode::corrupt_data, source_.name() + " has no entries in these rows");
+      throw no_entries(source_);
     }
     throw Error(ErrorCode::invalid_argument, source_.name() + " has no entries in the rows of " +
                                                  part.path +

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <chunkio/dataset_writer.hpp>
+#include <chunkio/error.hpp>
 
 #include "h5pack/sparse/csr_packer.hpp"
 #include "h5pack/sparse/matrix_source.hpp"
@@ -30,6 +31,9 @@ struct OutputRows {
                                                      std::int64_t num_rows) noexcept {
   return num_rows * shard / shards;  // no overflow: rows are below 2^32, shards at most 2^12
 }
+
+/// Of a matrix, or of the rows of it that are wanted, which readers would refuse.
+[[nodiscard]] chunkio::Error no_entries(const MatrixSource& source);
 
 class CsrOutput {
  public:

@@ -474,6 +474,7 @@ CsrResult count_csr(MatrixSource& source, const CsrOptions& options) {
         progress);
   });
   result.num_rows = std::ssize(selected_rows(options, source.num_rows(), source.name()));
+  if (result.num_entries == 0) throw no_entries(source);
   result.num_columns = source.num_columns();
   result.read_seconds = result.seconds = watch.seconds();
   return result;

@@ -1,14 +1,17 @@
 #include "h5pack/sparse/entry.hpp"
 
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <chunkio/error.hpp>
 
+#include "cli/parse_number.hpp"
 #include "h5pack/sparse/number_type.hpp"
 
 namespace h5pack {
@@ -17,16 +20,26 @@ namespace {
 
 using chunkio::DType;
 
-template <class T>
-bool holds(std::int64_t value) noexcept {
+template <class T, class Integer>
+bool holds(Integer value) noexcept {
   if constexpr (std::is_floating_point_v<T>) {
     const auto stored = static_cast<T>(value);
-    // 2^63 itself would not convert back.
-    return stored < static_cast<T>(std::numeric_limits<std::int64_t>::max()) &&
-           static_cast<std::int64_t>(stored) == value;
+    // 2^63 and 2^64 themselves would not convert back.
+    return stored < static_cast<T>(std::numeric_limits<Integer>::max()) &&
+           static_cast<Integer>(stored) == value;
   } else {
     return std::in_range<T>(value);
   }
+}
+
+/// \param value  int64 or uint64.
+template <class Integer>
+std::optional<std::uint64_t> encode_exactly(Integer value, DType dtype) noexcept {
+  if (!with_type(dtype, [&](auto type) { return holds<decltype(type)>(value); })) {
+    return std::nullopt;
+  }
+  return is_float(dtype) ? std::bit_cast<std::uint64_t>(static_cast<double>(value))
+                         : static_cast<std::uint64_t>(value);
 }
 
 }  // namespace
@@ -34,18 +47,22 @@ bool holds(std::int64_t value) noexcept {
 bool is_float(DType dtype) noexcept { return dtype == DType::float32 || dtype == DType::float64; }
 
 std::optional<std::uint64_t> encode_integer(std::int64_t value, DType dtype) noexcept {
-  if (!with_type(dtype, [&](auto type) { return holds<decltype(type)>(value); })) {
-    return std::nullopt;
-  }
-  return is_float(dtype) ? std::bit_cast<std::uint64_t>(static_cast<double>(value))
-                         : std::bit_cast<std::uint64_t>(value);
+  return encode_exactly(value, dtype);
+}
+
+std::optional<std::uint64_t> encode_unsigned(std::uint64_t value, DType dtype) noexcept {
+  return encode_exactly(value, dtype);
 }
 
 std::optional<std::uint64_t> encode_real(double value, DType dtype) noexcept {
   if (!is_float(dtype)) {
     // Written so that NaN is refused, too.
-    if (!(std::trunc(value) == value && std::abs(value) < 0x1p63)) return std::nullopt;
-    return encode_integer(static_cast<std::int64_t>(value), dtype);
+    if (std::trunc(value) != value) return std::nullopt;
+    if (std::abs(value) < 0x1p63) return encode_integer(static_cast<std::int64_t>(value), dtype);
+    if (value > 0 && value < 0x1p64) {
+      return encode_unsigned(static_cast<std::uint64_t>(value), dtype);
+    }
+    return std::nullopt;
   }
   if (dtype == DType::float32 && std::isfinite(value) && std::isinf(static_cast<float>(value))) {
     return std::nullopt;
@@ -53,9 +70,37 @@ std::optional<std::uint64_t> encode_real(double value, DType dtype) noexcept {
   return std::bit_cast<std::uint64_t>(value);
 }
 
+NumberText encode_text(std::string_view text, bool negated, DType dtype) noexcept {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  // Most are these.
+  if (const auto integer = cli::parse_number<std::int64_t>(text)) {
+    if (!negated) return {true, encode_integer(*integer, dtype)};
+    if (*integer != INT64_MIN) return {true, encode_integer(-*integer, dtype)};
+    return {true, encode_unsigned(std::uint64_t{1} << 63, dtype)};
+  }
+  if (const auto large = cli::parse_number<std::uint64_t>(text)) {
+    if (!negated) return {true, encode_unsigned(*large, dtype)};
+    if (*large == std::uint64_t{1} << 63) return {true, encode_integer(INT64_MIN, dtype)};
+    const auto opposite = is_float(dtype) ? encode_unsigned(*large, dtype) : std::nullopt;
+    if (!opposite) return {true, std::nullopt};
+    return {true, std::bit_cast<std::uint64_t>(-std::bit_cast<double>(*opposite))};
+  }
+  double real = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, real);
+  if (stop != end || text.empty()) return {};
+  if (status == std::errc::result_out_of_range) return {true, std::nullopt};
+  if (status != std::errc()) return {};
+  return {true, encode_real(negated ? -real : real, dtype)};
+}
+
 std::optional<std::uint64_t> add(std::uint64_t a, std::uint64_t b, DType dtype) noexcept {
   if (is_float(dtype)) {
     return encode_real(std::bit_cast<double>(a) + std::bit_cast<double>(b), dtype);
+  }
+  if (dtype == DType::uint64) {
+    std::uint64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? std::nullopt : std::optional(sum);
   }
   std::int64_t sum = 0;
   if (__builtin_add_overflow(std::bit_cast<std::int64_t>(a), std::bit_cast<std::int64_t>(b),
@@ -88,8 +133,10 @@ void encode(std::span<const std::byte> numbers, DType from, DType to, std::span<
       std::optional<std::uint64_t> bits;
       if constexpr (std::is_floating_point_v<T>) {
         bits = encode_real(static_cast<double>(number), to);
-      } else if (std::in_range<std::int64_t>(number)) {
-        bits = encode_integer(static_cast<std::int64_t>(number), to);
+      } else if constexpr (std::is_unsigned_v<T>) {
+        bits = encode_unsigned(number, to);
+      } else {
+        bits = encode_integer(number, to);
       }
       if (!bits) {
         throw chunkio::Error(chunkio::ErrorCode::corrupt_data,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <chunkio/tensor.hpp>
 
@@ -18,7 +19,7 @@ inline constexpr std::int64_t kMaxAxis = std::int64_t{1} << 32;
 struct Entry {
   std::uint32_t row = 0;
   std::uint32_t column = 0;
-  /// An int64 if the matrix is to hold integers, else a double.
+  /// An int64 if the matrix is to hold integers (uint64: that), else a double.
   std::uint64_t bits = 0;
 };
 static_assert(sizeof(Entry) == 16);
@@ -35,7 +36,17 @@ enum class Duplicates { sum, last, fail };
 /// is kept exactly, a fraction of a float is rounded, and nothing becomes infinite. Pure.
 [[nodiscard]] std::optional<std::uint64_t> encode_integer(std::int64_t value,
                                                           chunkio::DType dtype) noexcept;
+[[nodiscard]] std::optional<std::uint64_t> encode_unsigned(std::uint64_t value,
+                                                           chunkio::DType dtype) noexcept;
 [[nodiscard]] std::optional<std::uint64_t> encode_real(double value, chunkio::DType dtype) noexcept;
+
+struct NumberText {
+  bool is_number = false;
+  std::optional<std::uint64_t> bits = {};  ///< Absent: `dtype` cannot hold it.
+};
+/// A number as it is written, a plus sign included. \param negated  the opposite is meant. Pure.
+[[nodiscard]] NumberText encode_text(std::string_view text, bool negated,
+                                     chunkio::DType dtype) noexcept;
 
 /// The bits of the sum of two; absent if `dtype` cannot hold it. Pure.
 [[nodiscard]] std::optional<std::uint64_t> add(std::uint64_t a, std::uint64_t b,

@@ -9,8 +9,10 @@
 #include <chunkio/error.hpp>
 
 #include "cli/quote.hpp"
+#include "cli/stop_signal.hpp"
 #include "h5pack/dataset/structure_check.hpp"
 #include "h5pack/sources/listing.hpp"
+#include "h5pack/sources/stored_rows.hpp"
 
 namespace h5pack {
 
@@ -24,6 +26,8 @@ using chunkio::MatrixAxis;
 
 /// The column of a table that has its names.
 constexpr std::string_view kNames = "_index";
+/// The column with the digest of each row, which the new file gets anew.
+constexpr std::string_view kDigests = "sample_digests";
 /// Rows, and entries, that are read at once.
 constexpr std::int64_t kBlock = std::int64_t{1} << 16;
 
@@ -163,18 +167,20 @@ void Hdf5Source::find_fields() {
     // Only files of this library promise that it names a row once.
     const bool foreign =
         name == kSourceIndex && (!info_.format_version || field.dtype != DType::int64);
-    if (by_columns() || name.empty() || name == kNames || taken || foreign) {
+    if (by_columns() || name.empty() || name == kNames || name == kDigests || taken || foreign) {
       left_out_.push_back(field.name);
       continue;
     }
     fields_.push_back({name, field.dtype, {}});
     paths_.push_back(field.name);
   }
-  if (!by_columns()) return;
-  // Tables of rows do not run parallel to what the library takes as rows here.
+  // Those of the table of rows that are texts, or not of its length; of a matrix that is stored by
+  // columns none runs parallel to what the library takes as rows.
+  const std::string& names = by_columns() ? info_.sparse->column_names : info_.sparse->row_names;
   for (const std::string& described : info_.left_out) {
-    const bool names = described.starts_with(info_.sparse->column_names + " ");
-    if (described.starts_with("obs") && !names) left_out_.push_back(described);
+    if (described.starts_with("obs") && !(!names.empty() && described.starts_with(names + " "))) {
+      left_out_.push_back(described);
+    }
   }
 }
 
@@ -221,6 +227,8 @@ void Hdf5Source::read_rows(std::int64_t first, std::span<const std::int64_t> beg
 }
 
 void Hdf5Source::read(const EntrySink& sink, const std::function<void(std::int64_t)>& advance) {
+  const cli::StopSignalToken stopping;
+  check_digests(dataset_, stopping.token(), request_.quiet);
   read_names(MatrixAxis::rows, first_);
   read_names(MatrixAxis::columns, second_);
   std::vector<std::int64_t> begins;

@@ -36,6 +36,7 @@ struct MatrixRequest {
   bool allow_external = false;
   std::string probe = {};          ///< As chunkio::OpenOptions::probe.
   std::int64_t memory_budget = 0;  ///< Bytes for tables of rows, columns and their names.
+  bool quiet = false;
 };
 
 class MatrixSource {

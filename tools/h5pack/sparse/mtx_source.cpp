@@ -186,19 +186,10 @@ std::uint32_t MtxSource::index_of(std::string_view word, std::int64_t most, cons
 }
 
 std::uint64_t MtxSource::value_of(std::string_view word, bool negated, std::int64_t number) const {
-  if (word.starts_with('+')) word.remove_prefix(1);
-  std::optional<std::uint64_t> bits;
-  if (const auto integer = cli::parse_number<std::int64_t>(word)) {
-    bits = negated && *integer == INT64_MIN
-               ? std::nullopt
-               : encode_integer(negated ? -*integer : *integer, dtype_);
-  } else if (const auto real = cli::parse_number<double>(word)) {
-    bits = encode_real(negated ? -*real : *real, dtype_);
-  } else {
-    throw damaged(number, cli::quote(word) + " is no number");
-  }
-  if (!bits) throw damaged(number, misfit(std::string(word), dtype_));
-  return *bits;
+  const NumberText value = encode_text(word, negated, dtype_);
+  if (!value.is_number) throw damaged(number, cli::quote(word) + " is no number");
+  if (!value.bits) throw damaged(number, misfit(std::string(word), dtype_));
+  return *value.bits;
 }
 
 void MtxSource::add_line(std::string_view line, std::int64_t number,

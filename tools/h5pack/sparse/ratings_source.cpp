@@ -7,7 +7,6 @@
 
 #include <chunkio/error.hpp>
 
-#include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
 #include "cli/text_layout.hpp"
 #include "h5pack/sources/csv_reader.hpp"
@@ -133,17 +132,13 @@ std::size_t RatingsSource::find(const std::string& wanted, std::size_t fallback,
 }
 
 std::uint64_t RatingsSource::value_of(const CsvReader& reader, const std::string& text) const {
-  std::optional<std::uint64_t> bits;
-  if (const auto integer = cli::parse_number<std::int64_t>(text)) {
-    bits = encode_integer(*integer, dtype_);
-  } else if (const auto real = cli::parse_number<double>(text)) {
-    bits = encode_real(*real, dtype_);
-  } else {
+  const NumberText value = encode_text(text, false, dtype_);
+  if (!value.is_number) {
     throw Error(ErrorCode::corrupt_data, reader.place() + ": " + cli::quote(text) +
                                              " is no number; --value-from names the column of "
                                              "values, or none");
   }
-  if (bits) return *bits;
+  if (value.bits) return *value.bits;
   throw Error(ErrorCode::corrupt_data,
               reader.place() + ": " + misfit(text, dtype_) + ", or another --value-from");
 }
