@@ -65,9 +65,11 @@ class CsrHdf5Test(MatrixTest):
     def test_damage_is_not_copied(self):
         anndata_file(self.dir / "m.h5ad", random_matrix())
         self.pack("m.h5ad")
+        self.assertIn("all 200 rows match their digests", self.h5pack("verify", "out.h5ad"))
         with h5py.File(self.dir / "out.h5ad") as file:
             place = file["X/data"].id.get_offset() + 4 * int(file["X/indptr"][7])
         flip(self.dir / "out.h5ad", place)
+        self.assertIn("DAMAGED, 199 of 200 rows match", self.run_h5pack("verify", "out.h5ad").stdout)
         for command in (["csr", "out.h5ad", "-o", "new.h5ad"], ["csr", "out.h5ad", "-o", "new.h5ad", "--dry-run"],
                         ["append", "m.h5ad", "csr", "out.h5ad", "-o", "new.h5ad"], ["export", "out.h5ad", "-o", "new"]):
             with self.subTest(command):

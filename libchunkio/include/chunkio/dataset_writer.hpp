@@ -259,7 +259,8 @@ struct PublishOptions {
 /// What a file of a sparse matrix [N,M] will hold: rows of different lengths, in compressed sparse
 /// rows (CSR), as anndata and scipy have them.
 struct SparseSpec {
-  /// Stored entries of each row: N of them, N >= 1, each from 0 to M. A row has at most 1 GiB.
+  /// Stored entries of each row: N of them, N >= 1, each from 0 to M, not all of them 0. A row has
+  /// at most 1 GiB.
   std::vector<std::int64_t> row_lengths = {};
   std::int64_t num_columns = 0;  ///< M, >= 1. Column numbers are stored as int32 below 2^31.
   DType dtype = DType::float32;  ///< Of the values: any that files have.

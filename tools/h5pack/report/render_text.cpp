@@ -159,6 +159,14 @@ std::string contents_text(const RepackResult& output) {
          ")";
 }
 
+std::int64_t damaged_rows(const VerifyReport& report) {
+  std::int64_t rows = 0;
+  for (const DamageReport& damage : report.damaged) {
+    for (const auto& [begin, end] : damage.chunk.damaged_rows) rows += end - begin;
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string sample_noun(const chunkio::DatasetInfo& info) {
@@ -256,13 +264,14 @@ std::string verify_text(const VerifyReport& report) {
     text += (report.intact() ? "structure is sound" : "DAMAGED") +
             ("; pixels were not compared: " + cli::escape(report.not_compared)) + "\n";
   } else {
-    text += report.damaged.empty()
-                ? "all " + cli::format_count(report.num_chunks)
-                : "DAMAGED, " +
-                      cli::format_count(report.num_chunks -
-                                        static_cast<std::int64_t>(report.damaged.size())) +
-                      " of " + cli::format_count(report.num_chunks);
-    text += " chunks match their digests";
+    // Rows of different lengths do not lie in chunks, and each has a digest of its own.
+    const bool of_rows = report.dataset.sparse || report.dataset.encoded;
+    const std::int64_t all = of_rows ? report.dataset.num_samples : report.num_chunks;
+    const std::int64_t damaged = of_rows ? damaged_rows(report) : std::ssize(report.damaged);
+    text += damaged == 0
+                ? "all " + cli::format_count(all)
+                : "DAMAGED, " + cli::format_count(all - damaged) + " of " + cli::format_count(all);
+    text += std::string(of_rows ? " rows" : " chunks") + " match their digests";
     if (report.seconds > 0) {
       text += ", " + cli::format_bytes(report.bytes_read) + " in " +
               cli::decimals(report.seconds, 1) + " s (" +
