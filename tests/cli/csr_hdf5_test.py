@@ -12,6 +12,11 @@ import numpy as np
 from matrices import M, MatrixTest, anndata_file, compressed, mtx_text, random_matrix
 from support import flip
 
+try:
+    import anndata
+except ImportError:
+    anndata = None
+
 SCRIPT = pathlib.Path(__file__).parent.parent / "scripts" / "make_sparse_file.py"
 ROWS, COLUMNS = 230, 50
 
@@ -46,6 +51,71 @@ class CsrHdf5Test(MatrixTest):
             self.read()
             self.assert_names(names)
             self.assertFalse([name for name in left_out if "_index" in name], left_out)
+
+    def add_kinds(self, path, texts, codes, nullable=False):
+        """A column of texts, as anndata has it."""
+        with h5py.File(self.dir / path, "a") as file:
+            del file["obs/kind"]
+            file["obs/kind/codes"] = codes
+            name = "obs/kind/categories"
+            if nullable:
+                file[f"{name}/mask"] = np.zeros(len(texts), bool)
+                name += "/values"
+            file[name] = np.array(texts, object)
+
+    def kinds(self, path):
+        with h5py.File(self.dir / path) as file:
+            return [text.decode() for text in file["obs/kind/categories"]], file["obs/kind/codes"][:]
+
+    def test_categories(self):
+        texts, codes = ["T-Zelle", "B", "größer"], (np.arange(200) % 4 - 1).astype(np.int8)
+        for nullable in (False, True):
+            anndata_file(self.dir / "m.h5ad", random_matrix())
+            self.add_kinds("m.h5ad", texts, codes, nullable)
+            self.assertEqual(self.pack("m.h5ad")["left_out"], ["obsm/pca"])
+            self.read()
+            found, numbers = self.kinds("out.h5ad")
+            self.assertEqual((found, numbers.dtype), (texts, np.int8))
+            np.testing.assert_array_equal(numbers, codes[self.order])
+        info, = self.h5pack_json("info", "out.h5ad")
+        self.assertIn("obs/kind/codes", [field["name"] for field in info["fields"]])
+        self.assertFalse([text for text in info["left_out"] if "kind" in text])
+        if anndata is not None:
+            table = anndata.read_h5ad(self.dir / "out.h5ad").obs["kind"]
+            self.assertEqual(list(table.cat.categories), texts)
+            self.assertEqual([None if value != value else value for value in table],
+                             [None if code < 0 else texts[code] for code in codes[self.order]])
+        # Shards, what becomes of them, and rows behind others that number the same texts differently.
+        self.h5pack("csr", "m.h5ad", "-o", "s.h5ad", "--shards", 3)
+        self.pack("s-*-of-00003.h5ad", "--order", "source")
+        np.testing.assert_array_equal(self.kinds("out.h5ad")[1], codes)
+        anndata_file(self.dir / "more.h5ad", random_matrix(40))
+        self.add_kinds("more.h5ad", ["größer", "B"], np.array([1, 0, -1, 0] * 10, np.int8))
+        self.h5pack("append", "out.h5ad", "csr", "more.h5ad", "-o", "all.h5ad")
+        found, numbers = self.kinds("all.h5ad")
+        self.assertEqual((found, list(numbers[:200]), list(numbers[200:])), (texts, list(codes), [1, 2, -1, 2] * 10))
+        self.h5pack("verify", "all.h5ad")
+
+    def test_categories_that_do_not_fit(self):
+        for name in ("one.h5ad", "two.h5ad"):
+            anndata_file(self.dir / name, random_matrix())
+        self.add_kinds("one.h5ad", ["a", "b"], np.zeros(200, np.int8))
+        self.h5pack("csr", "one.h5ad", "-o", "old.h5ad")
+        append = ["append", "old.h5ad", "csr", "two.h5ad", "-o", "new.h5ad"]
+        self.add_kinds("two.h5ad", ["a", "c"], np.zeros(200, np.int8))
+        self.assert_refused(append, 1, ["'c'", "'kind'", "two.h5ad", "old.h5ad"], "together|remove")
+        self.add_kinds("two.h5ad", ["a"], np.full(200, 5, np.int8))
+        self.assert_refused(append, 1, ["two.h5ad", "category 5 of 1"], "write it again")
+        self.assert_refused(["csr", "two.h5ad", "-o", "new.h5ad"], 1, ["two.h5ad", "'kind'", "number 5"], "are -1 to 0")
+        with h5py.File(self.dir / "two.h5ad", "a") as file:
+            del file["obs/kind"]
+            file["obs/kind"] = np.zeros(200, np.int8)
+        self.assert_refused(append, 1, ["'kind'", "categories in 'old.h5ad'", "numbers in 'two.h5ad'"], "the same in both")
+        # Files that number them differently have none in common.
+        for i, texts in enumerate((["a", "b"], ["b", "a"])):
+            anndata_file(self.dir / f"s-0000{i}-of-00002.h5ad", random_matrix())
+            self.add_kinds(f"s-0000{i}-of-00002.h5ad", texts, np.zeros(200, np.int8))
+        self.assertIn("obs/kind/codes", self.pack("s-*-of-00002.h5ad")["left_out"])
 
     def test_what_does_not_fit_the_rows_is_told(self):
         anndata_file(self.dir / "m.h5ad", random_matrix())

@@ -215,6 +215,21 @@ def test_columns_as_rows(tmp_path):
     assert again.shape == (ROWS, COLUMNS)
 
 
+def test_categories(tmp_path):
+    arrays, _ = make_matrix()
+    path = write(tmp_path / "m.h5ad", arrays)
+    with h5py.File(path, "a") as file:
+        file["obs/kind/codes"] = (np.arange(ROWS) % 3 - 1).astype(np.int8)
+        file["obs/kind/categories"] = np.array(["T-Zelle", "größer"], object)
+        file["obs/batch"] = np.zeros(ROWS, np.int8)
+    data = chunkio.Dataset(path, labels="obs/kind/codes")
+    assert data.categories("obs/kind/codes") == ["T-Zelle", "größer"]
+    assert data.categories("obs/batch") == []
+    assert data[4][1] == 0
+    with pytest.raises(LookupError, match="obs/none"):
+        data.categories("obs/none")
+
+
 def test_a_dense_matrix_leads_before_graphs(tmp_path):
     """AnnData with a dense X and a graph between its cells."""
     arrays, dense = make_matrix()

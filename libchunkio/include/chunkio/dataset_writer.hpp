@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -271,6 +272,10 @@ struct SparseSpec {
   std::function<std::string_view(std::int64_t column)> column_name = {};
   /// Numbers of each row ([N], without further axes): `source_index` (int64), labels.
   std::vector<FieldData> fields = {};
+  /// The texts that the numbers of a field stand for, from 0 on, by the name of the field, which has
+  /// whole numbers then; -1 stands for none. anndata reads such a field as a categorical. UTF-8 of
+  /// at most 4,096 bytes each, no two alike.
+  std::map<std::string, std::vector<std::string>> categories = {};
   std::string split = {};           ///< "train", "test", ...; may be empty.
   std::string order = "source";     ///< "shuffled" or "source".
   std::uint64_t seed = 0;           ///< Of the shuffle.

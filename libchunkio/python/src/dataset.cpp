@@ -156,6 +156,18 @@ void bind_dataset(nb::module_& module) {
       .def_prop_ro(
           "class_names", [](const PyDataset& dataset) { return dataset.info().class_names; },
           "Names of the labels 0, 1, ...; empty if the file names none.")
+      .def(
+          "categories",
+          [](const PyDataset& dataset, const std::string& field) {
+            const nb::gil_scoped_release no_gil;
+            return dataset.get().categories(field);
+          },
+          nb::arg("field"),
+          "The texts that the numbers of a field stand for, from 0 on, as anndata has them: of "
+          "\"obs/kind/codes\" those are \"obs/kind/categories\"; -1 stands for none. Empty: they "
+          "are just numbers.\n\n"
+          "Raises LookupError if there is no such field, chunkio.Error if several files number "
+          "them differently.")
       .def_prop_ro(
           "attribute_names",
           [](const PyDataset& dataset) { return dataset.info().attribute_names; },

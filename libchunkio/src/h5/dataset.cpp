@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <chunkio/dataset.hpp>
 
@@ -16,6 +18,7 @@
 #include "h5/field_discovery.hpp"
 #include "h5/library.hpp"
 #include "h5/read_rows.hpp"
+#include "h5/schema.hpp"
 #include "h5/shard_set.hpp"
 #include "h5/text_array.hpp"
 
@@ -199,6 +202,30 @@ void Dataset::read_names(MatrixAxis axis,
     if (!of_rows) break;
   }
   impl_->check_unchanged();
+}
+
+std::vector<std::string> Dataset::categories(std::string_view field) const {
+  const auto found = find_field(field);
+  if (!found) {
+    throw Error(ErrorCode::not_found, "no field " + h5::printable(field) + " in " + info().path);
+  }
+  const std::string codes = std::string("/") + h5::sparse::kCodes;
+  if (!field.ends_with(codes) || found->row_shape.rank() != 0) return {};
+  const std::string column(field.substr(0, field.size() - codes.size()));
+  const auto texts_of = [&](const Impl& file) {
+    return h5::find_texts(file, column + "/" + h5::sparse::kCategories)
+        .value_or(std::vector<std::string>());
+  };
+  const auto files = h5::files_of(impl_);
+  std::vector<std::string> texts = texts_of(*files.front());
+  for (const auto& file : std::span(files).subspan(1)) {
+    if (texts_of(*file) == texts) continue;
+    throw Error(ErrorCode::unsupported, files.front()->info.path + " and " + file->info.path +
+                                            " number the categories of " + h5::printable(column) +
+                                            " differently; read the files by themselves");
+  }
+  impl_->check_unchanged();
+  return texts;
 }
 
 EncodedImage Dataset::read_encoded(std::int64_t row) const {

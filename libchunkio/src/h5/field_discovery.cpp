@@ -203,6 +203,20 @@ void find_digests(Dataset::Impl& impl) {
   if (names.front() == info.leading.name) info.digests_cover = std::move(names);
 }
 
+/// Whether the dataset has texts that numbers beside it stand for: Dataset::categories().
+bool holds_categories(const FileContents& contents, const DatasetSummary& dataset) {
+  const std::string group = std::string("/") + sparse::kCategories;
+  for (const std::string& end :
+       {group, group + "/" + sparse::kTextValues, group + "/" + sparse::kTextMask}) {
+    if (!dataset.name.ends_with(end)) continue;
+    const std::string codes =
+        dataset.name.substr(0, dataset.name.size() - end.size()) + "/" + sparse::kCodes;
+    return std::any_of(contents.datasets.begin(), contents.datasets.end(),
+                       [&](const DatasetSummary& one) { return one.name == codes; });
+  }
+  return false;
+}
+
 /// Sets the other fields, and what is left out.
 void find_other_fields(Dataset::Impl& impl, const FileContents& contents) {
   DatasetInfo& info = impl.info;
@@ -218,7 +232,7 @@ void find_other_fields(Dataset::Impl& impl, const FileContents& contents) {
     if (is_parallel(dataset, info.num_samples) && is_oversized(dataset)) {
       impl.oversized_fields.push_back(dataset);
     }
-    info.left_out.push_back(dataset.describe());
+    if (!holds_categories(contents, dataset)) info.left_out.push_back(dataset.describe());
   }
   if (!contents.complete) info.left_out.emplace_back("more objects than are looked at");
 }

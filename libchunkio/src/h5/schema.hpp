@@ -75,6 +75,9 @@ inline constexpr const char* kIndptr = "indptr";
 inline constexpr const char* kIndices = "indices";
 inline constexpr const char* kData = "data";
 inline constexpr const char* kNames = "_index";
+// Of a column that numbers texts (categorical).
+inline constexpr const char* kCodes = "codes";
+inline constexpr const char* kCategories = "categories";
 // Of a group of texts, some of which may be missing (nullable-string-array).
 inline constexpr const char* kTextValues = "values";
 inline constexpr const char* kTextMask = "mask";

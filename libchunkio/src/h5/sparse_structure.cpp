@@ -1,5 +1,6 @@
 #include "h5/sparse_structure.hpp"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <span>
@@ -59,6 +60,20 @@ class Builder {
     return made;
   }
 
+  /// A column of numbers that stand for texts.
+  [[nodiscard]] PlacedBytes categorical(const GroupId& table, const FieldInfo& column,
+                                        std::span<const std::string> texts,
+                                        std::int64_t num_rows) const {
+    const std::string action = "create group " + printable(column.name) + " of";
+    const GroupId own(check_id(
+        H5Gcreate2(table.get(), column.name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), action,
+        path_));
+    write_encoding(own.get(), "categorical", "0.2.0", path_);
+    write_number(own.get(), "ordered", std::int64_t{0}, path_);
+    this->texts(own, sparse::kCategories, texts);
+    return finish(numbers(own, sparse::kCodes, column.dtype, num_rows, true));
+  }
+
   [[nodiscard]] PlacedBytes finish(DatasetId made) const {
     return finish_in_one_run(std::move(made), path_);
   }
@@ -77,6 +92,22 @@ class Builder {
   }
 
  private:
+  void texts(const GroupId& group, const char* name, std::span<const std::string> texts) const {
+    std::size_t longest = 1;
+    for (const std::string& text : texts) longest = std::max(longest, text.size());
+    const TypeId type = name_type(static_cast<std::int64_t>(longest), path_);
+    DatasetId made = dataset(group, name, type.get(), std::ssize(texts));
+    write_encoding(made.get(), "string-array", "0.2.0", path_);
+    std::string padded;
+    for (const std::string& text : texts)
+      padded.append(text).resize(padded.size() + longest - text.size());
+    if (!texts.empty()) {
+      check_status(H5Dwrite(made.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()),
+                   "write the categories of", path_);
+    }
+    static_cast<void>(finish(std::move(made)));
+  }
+
   const FileId& file_;
   const std::string& path_;
 };
@@ -103,8 +134,12 @@ void create_rows(const Builder& builder, const SparseSpec& spec, const SparseFil
   const GroupId rows = builder.group(sparse::kRows);
   places.row_names = builder.table(rows, num_rows, about.row_name_bytes, columns);
   for (const FieldData& field : spec.fields) {
+    const auto categories = spec.categories.find(field.info.name);
     places.fields.push_back(
-        builder.finish(builder.numbers(rows, field.info.name, field.info.dtype, num_rows, true)));
+        categories == spec.categories.end()
+            ? builder.finish(
+                  builder.numbers(rows, field.info.name, field.info.dtype, num_rows, true))
+            : builder.categorical(rows, field.info, categories->second, num_rows));
   }
   DatasetId digests = builder.numbers(rows, kSampleDigests, DType::uint64, num_rows, true);
   write_text(digests.get(), digest_attribute::kAlgorithm, kDigestAlgorithm, path);

@@ -255,6 +255,32 @@ bool is_text_array(const DatasetSummary& dataset, std::int64_t count) {
   return dataset.type == "string" && dataset.shape == Shape{count} && dataset.refusal.empty();
 }
 
+std::optional<std::vector<std::string>> find_texts(const Dataset::Impl& file,
+                                                   const std::string& name) {
+  const auto guard = Library::lock();
+  const std::string& path = file.info.path;
+  for (const std::string& one : {name, name + "/" + sparse::kTextValues}) {
+    std::string refusal;
+    if (follow_links(file.file(), one, path, file.external, refusal) != LinkState::present ||
+        !is_dataset(file.file(), one, path)) {
+      continue;
+    }
+    const DatasetSummary summary =
+        summarize(open_dataset(file.file(), one, path), one, path, file.external);
+    if (!summary.shape || summary.shape->rank() != 1 ||
+        !is_text_array(summary, (*summary.shape)[0])) {
+      continue;
+    }
+    std::vector<std::string> texts;
+    if ((*summary.shape)[0] > 0) {
+      read_texts(file, one, (*summary.shape)[0],
+                 [&](std::string_view text) { texts.emplace_back(text); });
+    }
+    return texts;
+  }
+  return std::nullopt;
+}
+
 void read_texts(const Dataset::Impl& file, const std::string& name, std::int64_t count,
                 const std::function<void(std::string_view)>& take) {
   const auto guard = Library::lock();

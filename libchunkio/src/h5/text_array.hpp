@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <chunkio/dataset.hpp>
 
@@ -18,6 +20,11 @@ namespace chunkio::h5 {
 
 /// Whether it may be read as texts [count].
 [[nodiscard]] bool is_text_array(const DatasetSummary& dataset, std::int64_t count);
+
+/// All texts of a dataset, or of a group that says which of them are missing; absent: `name` is
+/// neither. Takes Library::lock(). \throws Error as read_texts().
+[[nodiscard]] std::optional<std::vector<std::string>> find_texts(const Dataset::Impl& file,
+                                                                 const std::string& name);
 
 /// Gives all texts in order, without padding. Takes Library::lock(), and calls `take` with it.
 /// \throws Error corrupt_data; unsupported: filters or storage that are not read here, texts beyond

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <set>
 #include <string>
@@ -130,6 +132,59 @@ void check_fields(const SparseSpec& spec) {
   }
 }
 
+/// \throws Error invalid_argument unless all numbers of the field are -1 to `end` - 1.
+void check_codes(const FieldData& field, std::int64_t end) {
+  const auto check = [&](auto type) {
+    using Code = decltype(type);
+    field.for_each_block([&](std::span<const std::byte> bytes) {
+      for (std::size_t at = 0; at < bytes.size(); at += sizeof(Code)) {
+        Code code{};
+        std::memcpy(&code, bytes.data() + at, sizeof(code));
+        if (std::cmp_greater_equal(code, -1) && std::cmp_less(code, end)) continue;
+        throw invalid("field '" + field.info.name + "' has the number " + std::to_string(code) +
+                      "; those of its " + std::to_string(end) + " categories are -1 to " +
+                      std::to_string(end - 1));
+      }
+    });
+  };
+  switch (field.info.dtype) {
+    case DType::uint8:
+      return check(std::uint8_t{});
+    case DType::int8:
+      return check(std::int8_t{});
+    case DType::uint16:
+      return check(std::uint16_t{});
+    case DType::int16:
+      return check(std::int16_t{});
+    case DType::uint32:
+      return check(std::uint32_t{});
+    case DType::int32:
+      return check(std::int32_t{});
+    case DType::uint64:
+      return check(std::uint64_t{});
+    case DType::int64:
+      return check(std::int64_t{});
+    default:
+      throw invalid("field '" + field.info.name + "' has categories, and " +
+                    std::string(to_string(field.info.dtype)) + " instead of whole numbers");
+  }
+}
+
+void check_categories(const SparseSpec& spec) {
+  for (const auto& [name, texts] : spec.categories) {
+    const auto field = std::find_if(spec.fields.begin(), spec.fields.end(),
+                                    [&](const FieldData& one) { return one.info.name == name; });
+    if (field == spec.fields.end()) throw invalid("there is no field '" + name + "' of categories");
+    check_names(
+        [&](std::int64_t i) { return std::string_view(texts[static_cast<std::size_t>(i)]); },
+        std::ssize(texts), "category");
+    if (std::set<std::string>(texts.begin(), texts.end()).size() != texts.size()) {
+      throw invalid("two categories of field '" + name + "' are alike");
+    }
+    check_codes(*field, std::ssize(texts));
+  }
+}
+
 void check_text(const std::string& text, std::int64_t most, const std::string& what) {
   if (std::cmp_greater(text.size(), most) || text.find('\0') != std::string::npos) {
     throw invalid(what + " has a zero byte, or more than " + std::to_string(most) + " bytes");
@@ -146,6 +201,7 @@ std::int64_t entry_bytes(const SparseSpec& spec) noexcept {
 NameWidths validate(const SparseSpec& spec) {
   check_rows(spec);
   check_fields(spec);
+  check_categories(spec);
   check_text(spec.split, h5::kMaxNameBytes, "split");
   check_text(spec.options_json, h5::kMaxTextBytes, "options_json");
   if (spec.shard) {

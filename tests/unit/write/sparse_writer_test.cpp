@@ -174,12 +174,34 @@ TEST_F(SparseWriterTest, ManyColumnsHaveWideNumbers) {
   }
 }
 
-TEST_F(SparseWriterTest, AMatrixWithoutEntriesIsOne) {
-  const Matrix matrix{.lengths = {0, 0, 0}, .num_columns = 5};
-  SparseWriter writer(path_, matrix.spec());
-  EXPECT_EQ(writer.num_entries(), 0);
+TEST_F(SparseWriterTest, NumbersOfAFieldMayStandForTexts) {
+  const Matrix matrix = pattern(4, 1000);
+  SparseSpec spec = matrix.spec();
+  spec.fields = {field<std::int8_t>("kind", {1, -1, 0, 1}),
+                 field<std::int64_t>("batch", {0, 0, 0, 0}),
+                 field<std::int16_t>("none", {-1, -1, -1, -1})};
+  spec.categories = {{"kind", {"", "J\xC3\xB6rg"}}, {"none", {}}};
+  SparseWriter writer(path_, spec);
+  write_rows(writer, matrix, 0, writer.num_rows());
   writer.close();
-  expect_holds<std::int32_t>(matrix);
+  EXPECT_EQ(stored<std::int8_t>(path_, "obs/kind/codes"), (std::vector<std::int8_t>{1, -1, 0, 1}));
+  const Dataset dataset = Dataset::open(path_);
+  EXPECT_EQ(dataset.categories("obs/kind/codes"), spec.categories["kind"]);
+  EXPECT_TRUE(dataset.categories("obs/none/codes").empty());
+  EXPECT_TRUE(dataset.categories("obs/batch").empty());
+  expect_error(ErrorCode::not_found, {"obs/kind", path_},
+               [&] { static_cast<void>(dataset.categories("obs/kind")); });
+  EXPECT_EQ(dataset.info().left_out,
+            (std::vector<std::string>{"obs/_index string [4]", "var/_index string [1000]"}));
+  const auto guard = h5::Library::lock();
+  const h5::FileId file(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  const h5::GroupId obs(H5Gopen2(file.get(), "obs", H5P_DEFAULT));
+  EXPECT_EQ(*h5::AttributeReader(obs.get(), "obs", path_).texts("column-order"),
+            (std::vector<std::string>{"kind", "batch", "none", "sample_digests"}));
+  const h5::GroupId kind(H5Gopen2(file.get(), "obs/kind", H5P_DEFAULT));
+  const h5::AttributeReader about(kind.get(), "obs/kind", path_);
+  EXPECT_EQ(about.text("encoding-type"), "categorical");
+  EXPECT_EQ(about.numbers<std::int64_t>("ordered", 1)->front(), 0);
 }
 
 TEST_F(SparseWriterTest, NamesFieldsAndAttributesAreThere) {
@@ -332,6 +354,24 @@ TEST_F(SparseWriterTest, WrongSpecificationsAreRefused) {
   refused("the name is taken", [](SparseSpec& spec) {
     spec.fields = {field<std::uint64_t>("sample_digests", {1, 2, 3})};
   });
+  refused("no row has an entry", [](SparseSpec& spec) { spec.row_lengths = {0, 0, 0}; });
+  refused("the name of row 0 is not UTF-8", [](SparseSpec& spec) {
+    spec.row_name = [](std::int64_t) { return std::string_view("caf\xE9"); };
+  });
+  const auto refused_categories = [&](const std::string& what, const FieldData& codes,
+                                      const std::vector<std::string>& texts) {
+    refused(what, [&](SparseSpec& spec) {
+      spec.fields = {codes};
+      spec.categories = {{"kind", texts}};
+    });
+  };
+  const FieldData kind = field<std::int8_t>("kind", {0, -1, 1});
+  refused_categories("the number 1; those of its 1 categories are -1 to 0", kind, {"a"});
+  refused_categories("two categories of field 'kind' are alike", kind, {"a", "a"});
+  refused_categories("the name of category 1 is not UTF-8", kind, {"a", "\xFF"});
+  refused_categories("the number -2", field<std::int8_t>("kind", {0, -2, 1}), {"a", "b"});
+  refused_categories("float", field<float>("kind", {0, 0, 1}), {"a", "b"});
+  refused_categories("no field 'kind'", field<std::int8_t>("other", {0, 0, 1}), {"a", "b"});
   refused("no name that a column", [](SparseSpec& spec) {
     spec.fields = {field<std::uint64_t>("a/b", {1, 2, 3})};
   });

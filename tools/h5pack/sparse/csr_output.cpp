@@ -123,6 +123,7 @@ chunkio::SparseSpec CsrOutput::specification(const Part& part) {
   };
   spec.column_name = source_.column_names();
   add_fields(part, spec);
+  spec.categories = source_.row_categories();
   if (options_.shards > 0) {
     spec.shard = chunkio::ShardInfo{.index = &part - parts_.data(),
                                     .count = options_.shards,

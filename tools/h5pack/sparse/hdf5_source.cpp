@@ -53,12 +53,14 @@ class NameList {
   std::vector<std::uint64_t> ends_;
 };
 
-/// The column of a table that a field becomes: `obs/NAME` and `NAME` are called NAME. Empty: none.
-std::string column_of(const FieldInfo& field) {
+/// The column of a table that a field becomes: `obs/NAME` and `NAME` are called NAME, and so is
+/// `obs/NAME/codes` of texts. Empty: none.
+std::string column_of(const FieldInfo& field, bool of_texts) {
   if (field.row_shape.rank() != 0) return {};
   constexpr std::string_view kTable = "obs/";
-  const std::string name =
-      field.name.starts_with(kTable) ? field.name.substr(kTable.size()) : field.name;
+  constexpr std::string_view kCodes = "/codes";
+  std::string name = field.name.starts_with(kTable) ? field.name.substr(kTable.size()) : field.name;
+  if (of_texts) name.resize(name.size() - kCodes.size());
   return name.find('/') == std::string::npos ? name : "";
 }
 
@@ -117,6 +119,7 @@ class Hdf5Source final : public MatrixSource {
     return first_.bytes() + second_.bytes();
   }
   [[nodiscard]] std::vector<FieldInfo> row_fields() const override { return fields_; }
+  [[nodiscard]] Categories row_categories() const override { return categories_; }
   void read_row_field(const FieldInfo& field, std::span<std::byte> out) const override {
     const auto i = static_cast<std::size_t>(
         std::find_if(fields_.begin(), fields_.end(),
@@ -139,6 +142,7 @@ class Hdf5Source final : public MatrixSource {
     return [&names](std::int64_t number) { return names[number]; };
   }
   void find_fields();
+  [[nodiscard]] std::vector<std::string> categories_of(const FieldInfo& field) const;
   void read_names(MatrixAxis axis, NameList& names) const;
   void read_rows(std::int64_t first, std::span<const std::int64_t> begins, const EntrySink& sink,
                  const std::function<void(std::int64_t)>& advance);
@@ -149,6 +153,7 @@ class Hdf5Source final : public MatrixSource {
   NameList first_, second_;  // Of what lies one after another in the file, and of what is in it.
   std::vector<FieldInfo> fields_;
   std::vector<std::string> paths_;  // Of those in the file.
+  Categories categories_;
   std::vector<std::string> left_out_;
   // Of the entries at hand.
   std::vector<std::int64_t> columns_;
@@ -157,11 +162,22 @@ class Hdf5Source final : public MatrixSource {
   std::vector<Entry> entries_;
 };
 
+/// Those that can be carried over: files that number them differently have none in common.
+std::vector<std::string> Hdf5Source::categories_of(const FieldInfo& field) const {
+  try {
+    return dataset_.categories(field.name);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return {};
+  }
+}
+
 void Hdf5Source::find_fields() {
   std::vector<FieldInfo> all = info_.fields;
   if (info_.labels) all.insert(all.begin(), *info_.labels);
   for (const FieldInfo& field : all) {
-    const std::string name = column_of(field);
+    std::vector<std::string> texts = categories_of(field);
+    const std::string name = column_of(field, !texts.empty());
     const bool taken = std::any_of(fields_.begin(), fields_.end(),
                                    [&](const FieldInfo& one) { return one.name == name; });
     // Only files of this library promise that it names a row once.
@@ -172,6 +188,7 @@ void Hdf5Source::find_fields() {
       continue;
     }
     fields_.push_back({name, field.dtype, {}});
+    if (!texts.empty()) categories_[name] = std::move(texts);
     paths_.push_back(field.name);
   }
   // Those of the table of rows that are texts, or not of its length; of a matrix that is stored by

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,7 @@
 
 #include "cli/quote.hpp"
 #include "h5pack/sources/listing.hpp"
+#include "h5pack/sparse/number_type.hpp"
 
 namespace h5pack {
 namespace {
@@ -37,6 +40,7 @@ class JoinedMatrix final : public MatrixSource {
                         ": add it to the table of rows there");
       }
     }
+    number_categories();
   }
 
   [[nodiscard]] chunkio::DType dtype() const override { return before_->dtype(); }
@@ -101,11 +105,16 @@ class JoinedMatrix final : public MatrixSource {
   }
 
   [[nodiscard]] std::vector<FieldInfo> row_fields() const override { return before_->row_fields(); }
+  [[nodiscard]] Categories row_categories() const override { return before_->row_categories(); }
   void read_row_field(const FieldInfo& field, std::span<std::byte> out) const override {
     const std::size_t own = static_cast<std::size_t>(before_->num_rows()) * size_of(field.dtype);
     before_->read_row_field(field, out.first(own));
-    if (field.name != kSourceIndex)
-      return added_->read_row_field(*find(field.name), out.subspan(own));
+    if (field.name != kSourceIndex) {
+      added_->read_row_field(*find(field.name), out.subspan(own));
+      const auto numbers = numbers_.find(field.name);
+      if (numbers != numbers_.end()) renumber(out.subspan(own), field.dtype, numbers->second);
+      return;
+    }
     for (std::int64_t row = 0; row < added_->num_rows(); ++row) {
       const std::int64_t index = first_source_row_ + row;
       std::memcpy(out.data() + own + static_cast<std::size_t>(row) * sizeof index, &index,
@@ -129,6 +138,55 @@ class JoinedMatrix final : public MatrixSource {
     const auto found = std::find_if(added_fields_.begin(), added_fields_.end(),
                                     [&](const FieldInfo& one) { return one.name == name; });
     return found == added_fields_.end() ? nullptr : &*found;
+  }
+  /// Matches the categories of the added rows with those of the file, by their texts.
+  void number_categories() {
+    const Categories known = before_->row_categories();
+    const Categories given = added_->row_categories();
+    for (const FieldInfo& field : before_->row_fields()) {
+      const auto here = given.find(field.name);
+      const auto there = known.find(field.name);
+      if (there == known.end() && here == given.end()) continue;
+      if (there == known.end() || here == given.end()) {
+        const bool only_there = here == given.end();
+        throw Error(ErrorCode::unsupported, cli::quote(field.name) + " are categories in " +
+                                                (only_there ? before_->name() : added_->name()) +
+                                                " and numbers in " +
+                                                (only_there ? added_->name() : before_->name()) +
+                                                ": give them as the same in both");
+      }
+      std::vector<std::int64_t>& numbers = numbers_[field.name];
+      for (const std::string& text : here->second) {
+        const auto found = std::find(there->second.begin(), there->second.end(), text);
+        if (found == there->second.end()) {
+          throw Error(ErrorCode::unsupported, "category " + cli::quote(text) + " of " +
+                                                  cli::quote(field.name) + " in " + added_->name() +
+                                                  " is none of " + before_->name() +
+                                                  ": pack both sources together, or remove it");
+        }
+        numbers.push_back(found - there->second.begin());
+      }
+    }
+  }
+  /// \throws Error corrupt_data: a number that stands for nothing.
+  void renumber(std::span<std::byte> codes, chunkio::DType dtype,
+                std::span<const std::int64_t> numbers) const {
+    with_type(dtype, [&](auto type) {
+      using Code = decltype(type);
+      for (std::size_t at = 0; at < codes.size(); at += sizeof(Code)) {
+        Code code{};
+        std::memcpy(&code, codes.data() + at, sizeof(code));
+        const auto number = static_cast<std::int64_t>(code);
+        if (number == -1) continue;
+        if (number < 0 || number >= std::ssize(numbers)) {
+          throw Error(ErrorCode::corrupt_data,
+                      added_->name() + " has category " + std::to_string(number) + " of " +
+                          std::to_string(numbers.size()) + "; write it again");
+        }
+        code = static_cast<Code>(numbers[static_cast<std::size_t>(number)]);
+        std::memcpy(codes.data() + at, &code, sizeof(code));
+      }
+    });
   }
   [[nodiscard]] Error too_many_rows() const {
     return Error(ErrorCode::unsupported, before_->name() + " and " + added_->name() +
@@ -164,6 +222,8 @@ class JoinedMatrix final : public MatrixSource {
   std::unique_ptr<MatrixSource> added_;
   std::vector<FieldInfo> added_fields_ = added_->row_fields();
   std::int64_t first_source_row_;
+  /// By field, of each category of the added rows: its number in the file.
+  std::map<std::string, std::vector<std::int64_t>> numbers_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -80,6 +81,9 @@ class MatrixSource {
 
   /// What else there is of each row: one number, without axes.
   [[nodiscard]] virtual std::vector<chunkio::FieldInfo> row_fields() const { return {}; }
+  /// The texts that the numbers of some of these stand for, by name: SparseSpec::categories.
+  using Categories = std::map<std::string, std::vector<std::string>>;
+  [[nodiscard]] virtual Categories row_categories() const { return {}; }
   /// Reads such a field of all rows. \throws Error as chunkio::Dataset::read_field().
   virtual void read_row_field(const chunkio::FieldInfo& /*field*/,
                               std::span<std::byte> /*out*/) const {}
