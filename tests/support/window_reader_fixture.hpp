@@ -139,7 +139,7 @@ class FakeSource final : public ChunkSource {
   }
   /// As of chunks that are compared whole, one wanted row of which is enough.
   void throw_mismatch(const RowGroup& group, std::span<const RowTarget> rows) const {
-    std::optional<DamagedRows> mismatch;
+    DamagedRowList mismatched;
     std::int64_t last_chunk = -1;
     for (const RowTarget& row : rows) {
       const std::int64_t chunk = (group.first_row + row.row) / script_->digest_chunk;
@@ -151,10 +151,9 @@ class FakeSource final : public ChunkSource {
         if (is_mismatched(i)) differing.push_back({i, i + 1});
       }
       if (differing.empty()) continue;
-      mismatch =
-          joined(mismatch, DamagedRows(differing, "mismatch in chunk " + std::to_string(chunk)));
+      mismatched.add({differing, "mismatch in chunk " + std::to_string(chunk)});
     }
-    if (mismatch) throw DamagedRows(*mismatch);
+    mismatched.raise({});
   }
 
   std::shared_ptr<SourceScript> script_;
