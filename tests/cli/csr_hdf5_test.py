@@ -1,5 +1,6 @@
 """h5pack csr of HDF5 files: AnnData, 10x Genomics, groups as scipy has them, and what csr itself packed."""
 
+import csv
 import json
 import pathlib
 import subprocess
@@ -80,21 +81,35 @@ class CsrHdf5Test(MatrixTest):
         info, = self.h5pack_json("info", "out.h5ad")
         self.assertIn("obs/kind/codes", [field["name"] for field in info["fields"]])
         self.assertFalse([text for text in info["left_out"] if "kind" in text])
-        if anndata is not None:
-            table = anndata.read_h5ad(self.dir / "out.h5ad").obs["kind"]
-            self.assertEqual(list(table.cat.categories), texts)
-            self.assertEqual([None if value != value else value for value in table],
-                             [None if code < 0 else texts[code] for code in codes[self.order]])
         # Shards, what becomes of them, and rows behind others that number the same texts differently.
         self.h5pack("csr", "m.h5ad", "-o", "s.h5ad", "--shards", 3)
         self.pack("s-*-of-00003.h5ad", "--order", "source")
         np.testing.assert_array_equal(self.kinds("out.h5ad")[1], codes)
         anndata_file(self.dir / "more.h5ad", random_matrix(40))
-        self.add_kinds("more.h5ad", ["größer", "B"], np.array([1, 0, -1, 0] * 10, np.int8))
-        self.h5pack("append", "out.h5ad", "csr", "more.h5ad", "-o", "all.h5ad")
-        found, numbers = self.kinds("all.h5ad")
-        self.assertEqual((found, list(numbers[:200]), list(numbers[200:])), (texts, list(codes), [1, 2, -1, 2] * 10))
+        for wide in (np.int8, np.int32):
+            self.add_kinds("more.h5ad", ["größer", "B"], np.array([1, 0, -1, 0] * 10, wide))
+            self.h5pack("append", "out.h5ad", "csr", "more.h5ad", "-o", "all.h5ad", "--force")
+            found, numbers = self.kinds("all.h5ad")
+            self.assertEqual(numbers.dtype, np.int8)
+            self.assertEqual((found, list(numbers[:200]), list(numbers[200:])), (texts, list(codes), [1, 2, -1, 2] * 10))
         self.h5pack("verify", "all.h5ad")
+        self.h5pack("export", "all.h5ad", "-o", "e")
+        with open(self.dir / "e" / "rows.csv", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["obs/kind/codes"] for row in rows],
+                         ["" if code < 0 else texts[code] for code in [*codes, *[1, 2, -1, 2] * 10]])
+
+    @unittest.skipIf(anndata is None, "no anndata")
+    def test_anndata_reads_categories(self):
+        texts, codes = ["T-Zelle", "B"], (np.arange(200) % 3 - 1).astype(np.int8)
+        anndata_file(self.dir / "m.h5ad", random_matrix())
+        self.add_kinds("m.h5ad", texts, codes)
+        self.pack("m.h5ad")
+        self.read()
+        table = anndata.read_h5ad(self.dir / "out.h5ad").obs["kind"]
+        self.assertEqual(list(table.cat.categories), texts)
+        self.assertEqual([None if value != value else value for value in table],
+                         [None if code < 0 else texts[code] for code in codes[self.order]])
 
     def test_categories_that_do_not_fit(self):
         for name in ("one.h5ad", "two.h5ad"):
@@ -111,6 +126,21 @@ class CsrHdf5Test(MatrixTest):
             del file["obs/kind"]
             file["obs/kind"] = np.zeros(200, np.int8)
         self.assert_refused(append, 1, ["'kind'", "categories in 'old.h5ad'", "numbers in 'two.h5ad'"], "the same in both")
+        # Unsigned numbers have no -1.
+        self.add_kinds("two.h5ad", ["a"], np.full(200, -1, np.int8))
+        self.add_kinds("one.h5ad", ["a"], np.zeros(200, np.uint8))
+        self.h5pack("csr", "one.h5ad", "-o", "old.h5ad", "--force")
+        self.assert_refused(append, 1, ["'kind'", "old.h5ad", "uint8", "-1"], "together")
+        # Numbers beside them that are no places, or categories that are no texts, are only numbers.
+        for codes, texts in ((np.zeros(200, np.float32), ["a"]), (np.zeros(200, np.int8), [7])):
+            self.add_kinds("two.h5ad", ["a"], codes)
+            with h5py.File(self.dir / "two.h5ad", "a") as file:
+                if texts == [7]:
+                    del file["obs/kind/categories"]
+                    file["obs/kind/categories"] = [7]
+            left_out = self.pack("two.h5ad")["left_out"]
+            self.assertIn("obs/kind/codes", left_out)
+            self.assertEqual("obs/kind/categories int64 [1]" in left_out, texts == [7])
         # Files that number them differently have none in common.
         for i, texts in enumerate((["a", "b"], ["b", "a"])):
             anndata_file(self.dir / f"s-0000{i}-of-00002.h5ad", random_matrix())

@@ -69,7 +69,11 @@ class CsrTest(MatrixTest):
             (self.dir / "m.mtx").write_text(mtx_text(dense, "integer"))
             for source in ("m.npz", "m.mtx", "out.h5ad"):
                 with self.subTest(dtype, source=source):
-                    self.pack(source, "--dtype", dtype) if source != "out.h5ad" else self.pack_again(dtype)
+                    if source == "out.h5ad":
+                        (self.dir / "out.h5ad").rename(self.dir / "in.h5ad")
+                        self.pack("in.h5ad", "--order", "source")
+                    else:
+                        self.pack(source, "--dtype", dtype)
                     found = self.read()
                     self.assertEqual(found.dtype, dtype)
                     np.testing.assert_array_equal(found, dense)
@@ -84,15 +88,11 @@ class CsrTest(MatrixTest):
         self.assert_refused(["csr", "m.csv", "-o", "x.h5ad", "--dtype", "uint64", "--duplicates", "sum"], 1,
                             ["m.csv", "uint64"], "another --dtype")
 
-    def pack_again(self, dtype):
-        """What was packed is packed once more."""
-        (self.dir / "out.h5ad").rename(self.dir / "in.h5ad")
-        self.pack("in.h5ad", "--order", "source")
-
     def test_names_are_utf8(self):
         for name in ("caf\xe9", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3"):
-            (self.dir / "m.csv").write_bytes(b"row,column\n" + name.encode("latin-1") + b",b\n")
-            self.assert_refused(["csr", "m.csv", "-o", "x.h5ad"], 1, ["m.csv", "row 0", "UTF-8"], "convert it")
+            (self.dir / "m.csv").write_bytes(b"row,column\na,b\n" + name.encode("latin-1") + b",b\nc,b\n")
+            shown = "".join(c if c < "\x7f" else f"\\x{ord(c):02x}" for c in name)
+            self.assert_refused(["csr", "m.csv", "-o", "x.h5ad"], 1, ["m.csv", f"'{shown}'", "UTF-8"], "convert it")
         names = ["caf\u00e9", "\u0800", "\ud7ff", "\uffff", "\U00010000", "\U0010ffff"]
         (self.dir / "m.csv").write_text("".join(f"{name},b\n" for name in ["row", *names]), encoding="utf-8")
         self.pack("m.csv", "--order", "source")

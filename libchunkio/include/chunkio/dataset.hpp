@@ -382,12 +382,12 @@ class CHUNKIO_EXPORT Dataset {
   /// \throws Error corrupt_data, unsupported (stored in a way that is not read; longer than 4,096
   ///         bytes), hdf5_failed.
   void read_names(MatrixAxis axis, const std::function<void(std::string_view name)>& take) const;
-  /// The texts that the numbers of a field stand for, from 0 on, where the file has them as anndata
-  /// does: of `obs/kind/codes` those are `obs/kind/categories`. Empty: the numbers are just that.
-  /// Blocks on I/O.
+  /// The texts that the whole numbers of a field stand for, from 0 on, where the file has them as
+  /// anndata does: of `obs/kind/codes` those are `obs/kind/categories`. Absent: there are none, and
+  /// the numbers are just that. Blocks on I/O.
   /// \throws Error not_found (no such field), unsupported (several files number them differently);
   ///         as read_names(), and as find_field().
-  [[nodiscard]] std::vector<std::string> categories(std::string_view field) const;
+  [[nodiscard]] std::optional<std::vector<std::string>> categories(std::string_view field) const;
   /// Reads an encoded image as it is stored, through libhdf5, without comparing it with its digest.
   /// Blocks on I/O.
   /// \throws Error unsupported (no encoded images lead), invalid_argument (there is no such row),

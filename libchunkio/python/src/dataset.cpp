@@ -164,7 +164,7 @@ void bind_dataset(nb::module_& module) {
           },
           nb::arg("field"),
           "The texts that the numbers of a field stand for, from 0 on, as anndata has them: of "
-          "\"obs/kind/codes\" those are \"obs/kind/categories\"; -1 stands for none. Empty: they "
+          "\"obs/kind/codes\" those are \"obs/kind/categories\"; -1 stands for none. None: they "
           "are just numbers.\n\n"
           "Raises LookupError if there is no such field, chunkio.Error if several files number "
           "them differently.")

@@ -84,12 +84,12 @@ struct ReadCost {
 class DamagedRows : public Error {
  public:
   /// \param rows     as the source numbers them; ascending.
-  /// \param reasons  one for each of `rows`; empty: the message is that of all.
+  /// \param reasons  one for each of `rows`; if there are none, the message holds for all.
   DamagedRows(std::vector<RowRange> rows, const std::string& message,
               ErrorCode code = ErrorCode::digest_mismatch, std::vector<std::string> reasons = {})
       : Error(code, message), rows_(std::move(rows)), reasons_(std::move(reasons)) {}
   [[nodiscard]] const std::vector<RowRange>& rows() const noexcept { return rows_; }
-  /// Why the rows of that number are damaged.
+  /// Says why rows()[number] are damaged.
   [[nodiscard]] std::string reason(std::size_t number) const {
     return reasons_.empty() ? what() : reasons_[number];
   }

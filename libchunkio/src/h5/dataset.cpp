@@ -14,6 +14,7 @@
 #include "base/shard_names.hpp"
 #include "h5/dataset_file.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/field_discovery.hpp"
 #include "h5/library.hpp"
@@ -204,20 +205,21 @@ void Dataset::read_names(MatrixAxis axis,
   impl_->check_unchanged();
 }
 
-std::vector<std::string> Dataset::categories(std::string_view field) const {
+std::optional<std::vector<std::string>> Dataset::categories(std::string_view field) const {
   const auto found = find_field(field);
   if (!found) {
     throw Error(ErrorCode::not_found, "no field " + h5::printable(field) + " in " + info().path);
   }
   const std::string codes = std::string("/") + h5::sparse::kCodes;
-  if (!field.ends_with(codes) || found->row_shape.rank() != 0) return {};
+  if (!field.ends_with(codes) || found->row_shape.rank() != 0 || !h5::is_integer(found->dtype)) {
+    return std::nullopt;
+  }
   const std::string column(field.substr(0, field.size() - codes.size()));
   const auto texts_of = [&](const Impl& file) {
-    return h5::find_texts(file, column + "/" + h5::sparse::kCategories)
-        .value_or(std::vector<std::string>());
+    return h5::find_texts(file, column + "/" + h5::sparse::kCategories);
   };
   const auto files = h5::files_of(impl_);
-  std::vector<std::string> texts = texts_of(*files.front());
+  auto texts = texts_of(*files.front());
   for (const auto& file : std::span(files).subspan(1)) {
     if (texts_of(*file) == texts) continue;
     throw Error(ErrorCode::unsupported, files.front()->info.path + " and " + file->info.path +

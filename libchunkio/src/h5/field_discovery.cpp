@@ -208,7 +208,8 @@ bool holds_categories(const FileContents& contents, const DatasetSummary& datase
   const std::string group = std::string("/") + sparse::kCategories;
   for (const std::string& end :
        {group, group + "/" + sparse::kTextValues, group + "/" + sparse::kTextMask}) {
-    if (!dataset.name.ends_with(end)) continue;
+    const bool is_mask = end.ends_with(sparse::kTextMask);
+    if (!dataset.name.ends_with(end) || (dataset.type != "string" && !is_mask)) continue;
     const std::string codes =
         dataset.name.substr(0, dataset.name.size() - end.size()) + "/" + sparse::kCodes;
     return std::any_of(contents.datasets.begin(), contents.datasets.end(),

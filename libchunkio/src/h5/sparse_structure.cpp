@@ -70,7 +70,7 @@ class Builder {
         path_));
     write_encoding(own.get(), "categorical", "0.2.0", path_);
     write_number(own.get(), "ordered", std::int64_t{0}, path_);
-    this->texts(own, sparse::kCategories, texts);
+    write_categories(own, texts);
     return finish(numbers(own, sparse::kCodes, column.dtype, num_rows, true));
   }
 
@@ -92,15 +92,17 @@ class Builder {
   }
 
  private:
-  void texts(const GroupId& group, const char* name, std::span<const std::string> texts) const {
+  void write_categories(const GroupId& group, std::span<const std::string> texts) const {
     std::size_t longest = 1;
     for (const std::string& text : texts) longest = std::max(longest, text.size());
     const TypeId type = name_type(static_cast<std::int64_t>(longest), path_);
-    DatasetId made = dataset(group, name, type.get(), std::ssize(texts));
+    DatasetId made = dataset(group, sparse::kCategories, type.get(), std::ssize(texts));
     write_encoding(made.get(), "string-array", "0.2.0", path_);
     std::string padded;
-    for (const std::string& text : texts)
-      padded.append(text).resize(padded.size() + longest - text.size());
+    for (const std::string& text : texts) {
+      padded += text;
+      padded.resize(padded.size() + longest - text.size());
+    }
     if (!texts.empty()) {
       check_status(H5Dwrite(made.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()),
                    "write the categories of", path_);

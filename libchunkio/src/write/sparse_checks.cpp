@@ -14,6 +14,7 @@
 
 #include "base/checked_math.hpp"
 #include "h5/description_reader.hpp"
+#include "h5/error_stack.hpp"
 #include "h5/schema.hpp"
 #include "h5/sparse_structure.hpp"
 
@@ -83,25 +84,30 @@ void check_rows(const SparseSpec& spec) {
   return true;
 }
 
+/// \param most  bytes of all names, padded to the longest.
 /// \returns the bytes of the longest name, at least 1.
 std::int64_t check_names(const std::function<std::string_view(std::int64_t)>& name_of,
-                         std::int64_t count, const std::string& what) {
+                         std::int64_t count, const std::string& what,
+                         std::int64_t most = kMaxNamesBytes) {
   std::size_t longest = 1;
   if (!name_of) return static_cast<std::int64_t>(std::to_string(count - 1).size());
   for (std::int64_t i = 0; i < count; ++i) {
     const std::string_view name = name_of(i);
     const std::string shown = "the name of " + what + " " + std::to_string(i);
     if (name.find('\0') != std::string_view::npos) throw invalid(shown + " contains a zero byte");
-    if (!is_utf8(name)) throw invalid(shown + " is not UTF-8; convert it, as iconv does");
+    if (!is_utf8(name)) {
+      throw invalid(shown + ", '" + h5::printable(name) +
+                    "', is not UTF-8; convert it, as iconv does");
+    }
     if (std::cmp_greater(name.size(), h5::kMaxNameBytes)) {
       throw invalid(shown + " is longer than " + std::to_string(h5::kMaxNameBytes) + " bytes");
     }
     longest = std::max(longest, name.size());
   }
   const auto bytes = static_cast<std::int64_t>(longest);
-  if (count > kMaxNamesBytes / bytes) {
-    throw invalid("the names of " + what + "s, padded to the longest, take more than " +
-                  std::to_string(kMaxNamesBytes) + " bytes");
+  if (count > most / bytes) {
+    throw invalid("the names of every " + what + ", padded to the longest, take more than " +
+                  std::to_string(most) + " bytes");
   }
   return bytes;
 }
@@ -177,8 +183,8 @@ void check_categories(const SparseSpec& spec) {
     if (field == spec.fields.end()) throw invalid("there is no field '" + name + "' of categories");
     check_names(
         [&](std::int64_t i) { return std::string_view(texts[static_cast<std::size_t>(i)]); },
-        std::ssize(texts), "category");
-    if (std::set<std::string>(texts.begin(), texts.end()).size() != texts.size()) {
+        std::ssize(texts), "category of field '" + name + "'", h5::kMaxNamesBytes);
+    if (std::set<std::string_view>(texts.begin(), texts.end()).size() != texts.size()) {
       throw invalid("two categories of field '" + name + "' are alike");
     }
     check_codes(*field, std::ssize(texts));

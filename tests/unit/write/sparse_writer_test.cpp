@@ -187,8 +187,8 @@ TEST_F(SparseWriterTest, NumbersOfAFieldMayStandForTexts) {
   EXPECT_EQ(stored<std::int8_t>(path_, "obs/kind/codes"), (std::vector<std::int8_t>{1, -1, 0, 1}));
   const Dataset dataset = Dataset::open(path_);
   EXPECT_EQ(dataset.categories("obs/kind/codes"), spec.categories["kind"]);
-  EXPECT_TRUE(dataset.categories("obs/none/codes").empty());
-  EXPECT_TRUE(dataset.categories("obs/batch").empty());
+  EXPECT_EQ(dataset.categories("obs/none/codes"), std::vector<std::string>());
+  EXPECT_EQ(dataset.categories("obs/batch"), std::nullopt);
   expect_error(ErrorCode::not_found, {"obs/kind", path_},
                [&] { static_cast<void>(dataset.categories("obs/kind")); });
   EXPECT_EQ(dataset.info().left_out,
@@ -355,7 +355,7 @@ TEST_F(SparseWriterTest, WrongSpecificationsAreRefused) {
     spec.fields = {field<std::uint64_t>("sample_digests", {1, 2, 3})};
   });
   refused("no row has an entry", [](SparseSpec& spec) { spec.row_lengths = {0, 0, 0}; });
-  refused("the name of row 0 is not UTF-8", [](SparseSpec& spec) {
+  refused("the name of row 0, 'caf\xE9', is not UTF-8", [](SparseSpec& spec) {
     spec.row_name = [](std::int64_t) { return std::string_view("caf\xE9"); };
   });
   const auto refused_categories = [&](const std::string& what, const FieldData& codes,
@@ -368,7 +368,7 @@ TEST_F(SparseWriterTest, WrongSpecificationsAreRefused) {
   const FieldData kind = field<std::int8_t>("kind", {0, -1, 1});
   refused_categories("the number 1; those of its 1 categories are -1 to 0", kind, {"a"});
   refused_categories("two categories of field 'kind' are alike", kind, {"a", "a"});
-  refused_categories("the name of category 1 is not UTF-8", kind, {"a", "\xFF"});
+  refused_categories("category of field 'kind' 1, '\xFF', is not UTF-8", kind, {"a", "\xFF"});
   refused_categories("the number -2", field<std::int8_t>("kind", {0, -2, 1}), {"a", "b"});
   refused_categories("float", field<float>("kind", {0, 0, 1}), {"a", "b"});
   refused_categories("no field 'kind'", field<std::int8_t>("other", {0, 0, 1}), {"a", "b"});

@@ -267,7 +267,6 @@ cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
   command.options.quiet = global.quiet;
   command.options.threads = static_cast<int>(command.threads);
   command.source.memory_budget = command.options.memory_budget;
-  command.source.quiet = global.quiet;
   const std::string& input = command.source.input;
   const cli::FileStamp stamp = stamp_of(input);
   const std::string old = command.before ? command.before->path : "";
@@ -278,8 +277,7 @@ cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
                                .matrix = command.before->open.images,
                                .allow_external = command.before->open.allow_external,
                                .probe = command.before->open.probe,
-                               .memory_budget = command.options.memory_budget,
-                               .quiet = global.quiet});
+                               .memory_budget = command.options.memory_budget});
     command.source.dtype = before->dtype();
   }
   std::unique_ptr<MatrixSource> source = open_matrix(command.source);
@@ -296,6 +294,10 @@ cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
   if (command.resume && !command.dry_run && take_up(command, options["identity"])) {
     print_complete(command, global);
     return cli::ExitCode::ok;
+  }
+  {
+    const cli::StopSignalToken stopping;
+    source->check(stopping.token(), global.quiet);
   }
   command.options.after_reading = [&] {
     const bool same = stamp_of(input) == stamp;

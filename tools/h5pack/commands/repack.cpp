@@ -106,7 +106,7 @@ std::string encoding_text(const RepackOptions& options) {
   return "jpeg:" + std::to_string(options.encoding->quality);
 }
 
-/// "224x224 center", of encoded images that become pixels.
+/// Says how encoded images become pixels: "224x224 center".
 std::string decode_text(const chunkio::DecodeOptions& decode) {
   return to_string(ImageSize{decode.height, decode.width}) + " " +
          std::string(to_string(decode.crop));

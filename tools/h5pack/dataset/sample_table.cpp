@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/parse_number.hpp"
+
 namespace h5pack {
 namespace {
 
@@ -69,6 +71,19 @@ void append_number(std::string& text, chunkio::DType dtype, const std::byte* byt
   }
 }
 
+namespace {
+
+/// Returns the text that a number stands for; it is empty for others, such as -1.
+std::string_view text_of(const std::vector<std::string>& texts, chunkio::DType dtype,
+                         const std::byte* bytes) {
+  std::string digits;
+  append_number(digits, dtype, bytes);
+  const auto number = cli::parse_number<std::size_t>(digits);
+  return number && *number < texts.size() ? std::string_view(texts[*number]) : "";
+}
+
+}  // namespace
+
 SampleTable::SampleTable(const chunkio::Dataset& dataset, const std::string& first_column)
     : header_(csv_field(first_column)) {
   const chunkio::DatasetInfo& info = dataset.info();
@@ -79,7 +94,7 @@ SampleTable::SampleTable(const chunkio::Dataset& dataset, const std::string& fir
               : std::vector<std::string>{"label"};
     if (table && info.attribute_names.size() == names.size()) names = info.attribute_names;
     add(dataset, *labels, names);
-    if (!table) class_names_ = info.class_names;
+    if (!table && !info.class_names.empty()) columns_.back().texts = info.class_names;
   }
   for (const chunkio::FieldInfo& field : info.fields) {
     if (field.row_shape.num_elements() > kMaxColumns) {
@@ -97,21 +112,19 @@ void SampleTable::add(const chunkio::Dataset& dataset, const chunkio::FieldInfo&
   Column column{field, std::vector<std::byte>(static_cast<std::size_t>(dataset.size()) *
                                               chunkio::Dataset::row_bytes(field))};
   dataset.read_field(field.name, 0, dataset.size(), column.values);
+  column.texts = dataset.categories(field.name).value_or(std::vector<std::string>());
   columns_.push_back(std::move(column));
 }
 
 void SampleTable::append(std::string& table, std::int64_t row, std::string_view path) const {
   table += csv_field(path);
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    const Column& column = columns_[i];
+  for (const Column& column : columns_) {
     const std::size_t size = size_of(column.field.dtype);
     const std::size_t row_bytes = chunkio::Dataset::row_bytes(column.field);
     const std::byte* const values =
         column.values.data() + static_cast<std::size_t>(row) * row_bytes;
-    if (i == 0 && !class_names_.empty()) {
-      std::int64_t label = 0;
-      std::memcpy(&label, values, sizeof label);
-      table += "," + csv_field(class_names_[static_cast<std::size_t>(label)]);
+    if (!column.texts.empty()) {
+      table += "," + csv_field(text_of(column.texts, column.field.dtype, values));
       continue;
     }
     for (std::size_t at = 0; at < row_bytes; at += size) {

@@ -13,7 +13,7 @@ namespace h5pack {
 
 /// One line a sample: `path`, then `label` (the class name, or the number) or a column for each
 /// attribute, then the fields; a field of several values a sample has a column for each. Numbers
-/// are written so that they are read back exactly.
+/// that stand for texts are written as these, others so that they are read back exactly.
 class SampleTable {
  public:
   /// Reads labels and fields whole; fields of more than 64 values a sample are left out. Blocks on
@@ -32,7 +32,8 @@ class SampleTable {
  private:
   struct Column {
     chunkio::FieldInfo field = {};
-    std::vector<std::byte> values = {};  // Of all rows.
+    std::vector<std::byte> values = {};   // Of all rows.
+    std::vector<std::string> texts = {};  // That its numbers stand for; empty: none.
   };
 
   void add(const chunkio::Dataset& dataset, const chunkio::FieldInfo& field,
@@ -40,7 +41,6 @@ class SampleTable {
 
   std::string header_;
   std::vector<Column> columns_;
-  std::vector<std::string> class_names_;  // For the first column; empty: numbers.
   std::vector<std::string> left_out_;
 };
 

@@ -16,7 +16,8 @@ using chunkio::ErrorCode;
 void check_digests(const chunkio::Dataset& dataset, const std::stop_token& stop, bool quiet) {
   if (!why_not_verifiable(dataset).empty()) return;
   const chunkio::DatasetInfo& info = dataset.info();
-  cli::Progress progress("checking " + info.path, "chunks", info.num_chunks, quiet);
+  cli::Progress progress("checking " + info.path, info.sparse || info.encoded ? "pieces" : "chunks",
+                         info.num_chunks, quiet);
   const chunkio::VerifyResult result = verify_chunks(
       dataset, {.on_progress = [&](std::int64_t chunks) { progress.add(chunks); }, .stop = stop});
   if (!result.damaged.empty()) {

@@ -16,10 +16,9 @@
 
 namespace h5pack {
 
-/// Compares all samples with their digests, if the file has them: a copy of damaged ones would get
-/// digests that match. Shows progress unless `quiet`; blocks on I/O.
-/// \throws chunkio::Error digest_mismatch, corrupt_data, io_failed of the first that are damaged;
-///         and as chunkio::verify_chunks().
+/// Compares all samples with their digests: a copy of damaged ones would get digests that match.
+/// Does nothing if a file has none, or one of several. Shows progress unless `quiet`; blocks on
+/// I/O. \throws chunkio::Error as the first DamagedChunk says; and as chunkio::verify_chunks().
 void check_digests(const chunkio::Dataset& dataset, const std::stop_token& stop, bool quiet);
 
 class StoredRows : public Images {

@@ -40,7 +40,7 @@ CsrOutput::CsrOutput(const MatrixSource& source, const std::string& path, const 
       part.writer.emplace(part.path, specification(part),
                           chunkio::PublishOptions{.overwrite = options_.overwrite, .stop = stop});
     } catch (const Error& error) {
-      // What cannot be written lies in the source: names, lengths of rows.
+      // The source causes these errors, by its names, lengths of rows or categories.
       if (error.code() != ErrorCode::invalid_argument) throw;
       throw Error(ErrorCode::corrupt_data, source_.name() + ": " + error.what());
     }

@@ -32,7 +32,7 @@ struct OutputRows {
   return num_rows * shard / shards;  // no overflow: rows are below 2^32, shards at most 2^12
 }
 
-/// Of a matrix, or of the rows of it that are wanted, which readers would refuse.
+/// Says that the rows that are wanted have no entries: readers refuse such a file.
 [[nodiscard]] chunkio::Error no_entries(const MatrixSource& source);
 
 class CsrOutput {

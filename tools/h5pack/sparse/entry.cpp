@@ -78,12 +78,11 @@ NumberText encode_text(std::string_view text, bool negated, DType dtype) noexcep
     if (*integer != INT64_MIN) return {true, encode_integer(-*integer, dtype)};
     return {true, encode_unsigned(std::uint64_t{1} << 63, dtype)};
   }
-  if (const auto large = cli::parse_number<std::uint64_t>(text)) {
+  const auto large = cli::parse_number<std::uint64_t>(text);
+  if (large && !is_float(dtype)) {
     if (!negated) return {true, encode_unsigned(*large, dtype)};
-    if (*large == std::uint64_t{1} << 63) return {true, encode_integer(INT64_MIN, dtype)};
-    const auto opposite = is_float(dtype) ? encode_unsigned(*large, dtype) : std::nullopt;
-    if (!opposite) return {true, std::nullopt};
-    return {true, std::bit_cast<std::uint64_t>(-std::bit_cast<double>(*opposite))};
+    const bool fits = *large == std::uint64_t{1} << 63;
+    return {true, fits ? encode_integer(INT64_MIN, dtype) : std::nullopt};
   }
   double real = 0;
   const char* const end = text.data() + text.size();

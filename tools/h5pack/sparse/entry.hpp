@@ -19,7 +19,7 @@ inline constexpr std::int64_t kMaxAxis = std::int64_t{1} << 32;
 struct Entry {
   std::uint32_t row = 0;
   std::uint32_t column = 0;
-  /// An int64 if the matrix is to hold integers (uint64: that), else a double.
+  /// Holds a uint64 for a matrix of these, an int64 for other integers, a double for floats.
   std::uint64_t bits = 0;
 };
 static_assert(sizeof(Entry) == 16);
@@ -44,7 +44,7 @@ struct NumberText {
   bool is_number = false;
   std::optional<std::uint64_t> bits = {};  ///< Absent: `dtype` cannot hold it.
 };
-/// A number as it is written, a plus sign included. \param negated  the opposite is meant. Pure.
+/// A number as it is written, a plus sign included. Pure. \param negated  it has a minus sign more.
 [[nodiscard]] NumberText encode_text(std::string_view text, bool negated,
                                      chunkio::DType dtype) noexcept;
 

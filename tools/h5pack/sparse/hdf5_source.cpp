@@ -9,7 +9,6 @@
 #include <chunkio/error.hpp>
 
 #include "cli/quote.hpp"
-#include "cli/stop_signal.hpp"
 #include "h5pack/dataset/structure_check.hpp"
 #include "h5pack/sources/listing.hpp"
 #include "h5pack/sources/stored_rows.hpp"
@@ -116,10 +115,10 @@ class Hdf5Source final : public MatrixSource {
   [[nodiscard]] NameOf row_names() const override { return of(by_columns() ? second_ : first_); }
   [[nodiscard]] NameOf column_names() const override { return of(by_columns() ? first_ : second_); }
   [[nodiscard]] std::int64_t names_bytes() const override {
-    return first_.bytes() + second_.bytes();
+    return first_.bytes() + second_.bytes() + categories_bytes_;
   }
   [[nodiscard]] std::vector<FieldInfo> row_fields() const override { return fields_; }
-  [[nodiscard]] Categories row_categories() const override { return categories_; }
+  [[nodiscard]] const Categories& row_categories() const override { return categories_; }
   void read_row_field(const FieldInfo& field, std::span<std::byte> out) const override {
     const auto i = static_cast<std::size_t>(
         std::find_if(fields_.begin(), fields_.end(),
@@ -133,6 +132,9 @@ class Hdf5Source final : public MatrixSource {
     return info_.seed.value_or(0);
   }
 
+  void check(const std::stop_token& stop, bool quiet) const override {
+    check_digests(dataset_, stop, quiet);
+  }
   void read(const EntrySink& sink, const std::function<void(std::int64_t)>& advance) override;
 
  private:
@@ -142,7 +144,8 @@ class Hdf5Source final : public MatrixSource {
     return [&names](std::int64_t number) { return names[number]; };
   }
   void find_fields();
-  [[nodiscard]] std::vector<std::string> categories_of(const FieldInfo& field) const;
+  [[nodiscard]] std::optional<std::vector<std::string>> categories_of(const FieldInfo& field) const;
+  void check_memory() const;
   void read_names(MatrixAxis axis, NameList& names) const;
   void read_rows(std::int64_t first, std::span<const std::int64_t> begins, const EntrySink& sink,
                  const std::function<void(std::int64_t)>& advance);
@@ -154,6 +157,7 @@ class Hdf5Source final : public MatrixSource {
   std::vector<FieldInfo> fields_;
   std::vector<std::string> paths_;  // Of those in the file.
   Categories categories_;
+  std::int64_t categories_bytes_ = 0;
   std::vector<std::string> left_out_;
   // Of the entries at hand.
   std::vector<std::int64_t> columns_;
@@ -162,13 +166,16 @@ class Hdf5Source final : public MatrixSource {
   std::vector<Entry> entries_;
 };
 
-/// Those that can be carried over: files that number them differently have none in common.
-std::vector<std::string> Hdf5Source::categories_of(const FieldInfo& field) const {
+/// Returns the texts of a field. Those that cannot be carried over count as none: files may number
+/// them differently, or store them in a way that is not read.
+std::optional<std::vector<std::string>> Hdf5Source::categories_of(const FieldInfo& field) const {
+  // None of its fields is carried over.
+  if (by_columns()) return std::nullopt;
   try {
     return dataset_.categories(field.name);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported) throw;
-    return {};
+    return std::nullopt;
   }
 }
 
@@ -176,8 +183,8 @@ void Hdf5Source::find_fields() {
   std::vector<FieldInfo> all = info_.fields;
   if (info_.labels) all.insert(all.begin(), *info_.labels);
   for (const FieldInfo& field : all) {
-    std::vector<std::string> texts = categories_of(field);
-    const std::string name = column_of(field, !texts.empty());
+    std::optional<std::vector<std::string>> texts = categories_of(field);
+    const std::string name = column_of(field, texts.has_value());
     const bool taken = std::any_of(fields_.begin(), fields_.end(),
                                    [&](const FieldInfo& one) { return one.name == name; });
     // Only files of this library promise that it names a row once.
@@ -188,14 +195,19 @@ void Hdf5Source::find_fields() {
       continue;
     }
     fields_.push_back({name, field.dtype, {}});
-    if (!texts.empty()) categories_[name] = std::move(texts);
     paths_.push_back(field.name);
+    if (!texts) continue;
+    for (const std::string& text : *texts) {
+      categories_bytes_ += static_cast<std::int64_t>(sizeof(text) + text.size());
+    }
+    check_memory();
+    categories_[name] = *std::move(texts);
   }
   // Those of the table of rows that are texts, or not of its length; of a matrix that is stored by
   // columns none runs parallel to what the library takes as rows.
   const std::string& names = by_columns() ? info_.sparse->column_names : info_.sparse->row_names;
   for (const std::string& described : info_.left_out) {
-    if (described.starts_with("obs") && !(!names.empty() && described.starts_with(names + " "))) {
+    if (described.starts_with("obs") && !described.starts_with(names + " ")) {
       left_out_.push_back(described);
     }
   }
@@ -204,13 +216,18 @@ void Hdf5Source::find_fields() {
 void Hdf5Source::read_names(MatrixAxis axis, NameList& names) const {
   dataset_.read_names(axis, [&](std::string_view name) {
     names.add(name);
-    // Half is for the entries.
-    if (names_bytes() <= request_.memory_budget / 2) return;
-    throw Error(ErrorCode::out_of_resources,
-                cli::quote(info_.path) +
-                    ": names of rows and columns do not fit half of --memory-budget; raise it",
-                "memory_budget");
+    check_memory();
   });
+}
+
+void Hdf5Source::check_memory() const {
+  // Half is for the entries.
+  if (names_bytes() <= request_.memory_budget / 2) return;
+  throw Error(ErrorCode::out_of_resources,
+              cli::quote(info_.path) +
+                  ": names of rows, columns and categories do not fit half of --memory-budget; "
+                  "raise it",
+              "memory_budget");
 }
 
 /// \param begins  where rows from `first` on begin, and the end of the last.
@@ -244,8 +261,6 @@ void Hdf5Source::read_rows(std::int64_t first, std::span<const std::int64_t> beg
 }
 
 void Hdf5Source::read(const EntrySink& sink, const std::function<void(std::int64_t)>& advance) {
-  const cli::StopSignalToken stopping;
-  check_digests(dataset_, stopping.token(), request_.quiet);
   read_names(MatrixAxis::rows, first_);
   read_names(MatrixAxis::columns, second_);
   std::vector<std::int64_t> begins;

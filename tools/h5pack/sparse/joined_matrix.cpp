@@ -1,7 +1,9 @@
 #include "h5pack/sparse/joined_matrix.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <span>
@@ -14,7 +16,7 @@
 
 #include "cli/quote.hpp"
 #include "h5pack/sources/listing.hpp"
-#include "h5pack/sparse/number_type.hpp"
+#include "h5pack/sparse/entry.hpp"
 
 namespace h5pack {
 namespace {
@@ -31,14 +33,14 @@ class JoinedMatrix final : public MatrixSource {
     for (const FieldInfo& field : before_->row_fields()) {
       if (field.name == kSourceIndex) continue;
       const FieldInfo* const more = find(field.name);
-      if (more == nullptr || more->dtype != field.dtype) {
-        throw Error(ErrorCode::unsupported,
-                    "the rows of " + before_->name() + " have " + cli::quote(field.name) + " (" +
-                        std::string(to_string(field.dtype)) + "), and those of " + added_->name() +
-                        (more == nullptr ? " have not"
-                                         : " have it as " + std::string(to_string(more->dtype))) +
-                        ": add it to the table of rows there");
-      }
+      // Numbers of categories may have any type.
+      if (more != nullptr && (more->dtype == field.dtype || are_categories(field.name))) continue;
+      throw Error(ErrorCode::unsupported,
+                  "the rows of " + before_->name() + " have " + cli::quote(field.name) + " (" +
+                      std::string(to_string(field.dtype)) + "), and those of " + added_->name() +
+                      (more == nullptr ? " have not"
+                                       : " have it as " + std::string(to_string(more->dtype))) +
+                      ": add it to the table of rows there");
     }
     number_categories();
   }
@@ -64,6 +66,10 @@ class JoinedMatrix final : public MatrixSource {
   }
   [[nodiscard]] std::int64_t num_columns() const override { return before_->num_columns(); }
 
+  void check(const std::stop_token& stop, bool quiet) const override {
+    before_->check(stop, quiet);
+    added_->check(stop, quiet);
+  }
   void read(const EntrySink& sink, const std::function<void(std::int64_t)>& advance) override {
     // Before the work, where the source knows.
     if (added_->num_columns() > 0) check_number_of_columns();
@@ -105,15 +111,19 @@ class JoinedMatrix final : public MatrixSource {
   }
 
   [[nodiscard]] std::vector<FieldInfo> row_fields() const override { return before_->row_fields(); }
-  [[nodiscard]] Categories row_categories() const override { return before_->row_categories(); }
+  [[nodiscard]] const Categories& row_categories() const override {
+    return before_->row_categories();
+  }
   void read_row_field(const FieldInfo& field, std::span<std::byte> out) const override {
     const std::size_t own = static_cast<std::size_t>(before_->num_rows()) * size_of(field.dtype);
     before_->read_row_field(field, out.first(own));
     if (field.name != kSourceIndex) {
-      added_->read_row_field(*find(field.name), out.subspan(own));
-      const auto numbers = numbers_.find(field.name);
-      if (numbers != numbers_.end()) renumber(out.subspan(own), field.dtype, numbers->second);
-      return;
+      const FieldInfo& more = *find(field.name);
+      if (!numbers_.contains(field.name)) return added_->read_row_field(more, out.subspan(own));
+      std::vector<std::byte> codes(static_cast<std::size_t>(added_->num_rows()) *
+                                   size_of(more.dtype));
+      added_->read_row_field(more, codes);
+      return renumber(codes, more, out.subspan(own), field.dtype);
     }
     for (std::int64_t row = 0; row < added_->num_rows(); ++row) {
       const std::int64_t index = first_source_row_ + row;
@@ -139,15 +149,19 @@ class JoinedMatrix final : public MatrixSource {
                                     [&](const FieldInfo& one) { return one.name == name; });
     return found == added_fields_.end() ? nullptr : &*found;
   }
+  /// Whether the numbers of the field stand for texts in both.
+  [[nodiscard]] bool are_categories(const std::string& field) const {
+    return before_->row_categories().contains(field) && added_->row_categories().contains(field);
+  }
   /// Matches the categories of the added rows with those of the file, by their texts.
   void number_categories() {
-    const Categories known = before_->row_categories();
-    const Categories given = added_->row_categories();
+    const Categories& known = before_->row_categories();
+    const Categories& given = added_->row_categories();
     for (const FieldInfo& field : before_->row_fields()) {
       const auto here = given.find(field.name);
       const auto there = known.find(field.name);
       if (there == known.end() && here == given.end()) continue;
-      if (there == known.end() || here == given.end()) {
+      if (!are_categories(field.name)) {
         const bool only_there = here == given.end();
         throw Error(ErrorCode::unsupported, cli::quote(field.name) + " are categories in " +
                                                 (only_there ? before_->name() : added_->name()) +
@@ -155,38 +169,50 @@ class JoinedMatrix final : public MatrixSource {
                                                 (only_there ? added_->name() : before_->name()) +
                                                 ": give them as the same in both");
       }
+      std::map<std::string_view, std::int64_t> places;
+      for (const std::string& text : there->second) places.emplace(text, std::ssize(places));
       std::vector<std::int64_t>& numbers = numbers_[field.name];
       for (const std::string& text : here->second) {
-        const auto found = std::find(there->second.begin(), there->second.end(), text);
-        if (found == there->second.end()) {
+        const auto found = places.find(text);
+        if (found == places.end()) {
           throw Error(ErrorCode::unsupported, "category " + cli::quote(text) + " of " +
                                                   cli::quote(field.name) + " in " + added_->name() +
                                                   " is none of " + before_->name() +
                                                   ": pack both sources together, or remove it");
         }
-        numbers.push_back(found - there->second.begin());
+        numbers.push_back(found->second);
       }
     }
   }
-  /// \throws Error corrupt_data: a number that stands for nothing.
-  void renumber(std::span<std::byte> codes, chunkio::DType dtype,
-                std::span<const std::int64_t> numbers) const {
-    with_type(dtype, [&](auto type) {
-      using Code = decltype(type);
-      for (std::size_t at = 0; at < codes.size(); at += sizeof(Code)) {
-        Code code{};
-        std::memcpy(&code, codes.data() + at, sizeof(code));
-        const auto number = static_cast<std::int64_t>(code);
-        if (number == -1) continue;
-        if (number < 0 || number >= std::ssize(numbers)) {
-          throw Error(ErrorCode::corrupt_data,
-                      added_->name() + " has category " + std::to_string(number) + " of " +
-                          std::to_string(numbers.size()) + "; write it again");
-        }
-        code = static_cast<Code>(numbers[static_cast<std::size_t>(number)]);
-        std::memcpy(codes.data() + at, &code, sizeof(code));
-      }
+  /// \param field  of the added rows, which have these codes.
+  /// \param out    gets the numbers of the same texts in the file, in its type.
+  /// \throws Error corrupt_data: a number that stands for nothing; unsupported: the type has no
+  ///         number for one.
+  void renumber(std::span<const std::byte> codes, const FieldInfo& field, std::span<std::byte> out,
+                chunkio::DType dtype) const {
+    const std::vector<std::int64_t>& numbers = numbers_.at(field.name);
+    std::vector<std::uint64_t> bits(codes.size() / size_of(field.dtype));
+    encode(codes, field.dtype, chunkio::DType::int64, bits, [&](std::size_t row) {
+      return "category of row " + std::to_string(row) + " of " + added_->name();
     });
+    for (std::size_t row = 0; row < bits.size(); ++row) {
+      auto number = std::bit_cast<std::int64_t>(bits[row]);
+      if (number < -1 || number >= std::ssize(numbers)) {
+        throw Error(ErrorCode::corrupt_data, added_->name() + " has category " +
+                                                 std::to_string(number) + " of " +
+                                                 std::to_string(numbers.size()) + " in " +
+                                                 cli::quote(field.name) + "; write it again");
+      }
+      if (number >= 0) number = numbers[static_cast<std::size_t>(number)];
+      const auto stored = encode_integer(number, dtype);
+      if (!stored) {
+        throw Error(ErrorCode::unsupported, before_->name() + " numbers " + cli::quote(field.name) +
+                                                " as " + std::string(to_string(dtype)) +
+                                                ", which has no " + std::to_string(number) +
+                                                "; pack both sources together");
+      }
+      store(*stored, dtype, out.data() + row * size_of(dtype));
+    }
   }
   [[nodiscard]] Error too_many_rows() const {
     return Error(ErrorCode::unsupported, before_->name() + " and " + added_->name() +
@@ -222,7 +248,7 @@ class JoinedMatrix final : public MatrixSource {
   std::unique_ptr<MatrixSource> added_;
   std::vector<FieldInfo> added_fields_ = added_->row_fields();
   std::int64_t first_source_row_;
-  /// By field, of each category of the added rows: its number in the file.
+  /// By field: maps each category of the added rows to its number in the file.
   std::map<std::string, std::vector<std::int64_t>> numbers_;
 };
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +38,6 @@ struct MatrixRequest {
   bool allow_external = false;
   std::string probe = {};          ///< As chunkio::OpenOptions::probe.
   std::int64_t memory_budget = 0;  ///< Bytes for tables of rows, columns and their names.
-  bool quiet = false;
 };
 
 class MatrixSource {
@@ -67,6 +67,10 @@ class MatrixSource {
   [[nodiscard]] virtual std::int64_t num_rows() const = 0;
   [[nodiscard]] virtual std::int64_t num_columns() const = 0;
 
+  /// Compares all entries with their digests, if the source has them. \throws Error as
+  /// check_digests().
+  virtual void check(const std::stop_token& /*stop*/, bool /*quiet*/) const {}
+
   /// Gives all entries to the sink, on the calling thread. To be called once.
   /// \param advance  takes units of progress.
   /// \throws Error corrupt_data with the place; unsupported, io_failed, out_of_resources.
@@ -83,7 +87,10 @@ class MatrixSource {
   [[nodiscard]] virtual std::vector<chunkio::FieldInfo> row_fields() const { return {}; }
   /// The texts that the numbers of some of these stand for, by name: SparseSpec::categories.
   using Categories = std::map<std::string, std::vector<std::string>>;
-  [[nodiscard]] virtual Categories row_categories() const { return {}; }
+  [[nodiscard]] virtual const Categories& row_categories() const {
+    static const Categories kNone;
+    return kNone;
+  }
   /// Reads such a field of all rows. \throws Error as chunkio::Dataset::read_field().
   virtual void read_row_field(const chunkio::FieldInfo& /*field*/,
                               std::span<std::byte> /*out*/) const {}

@@ -21,6 +21,9 @@ class TransposedMatrix final : public MatrixSource {
   [[nodiscard]] const char* unit() const override { return matrix_->unit(); }
   [[nodiscard]] std::int64_t num_rows() const override { return matrix_->num_columns(); }
   [[nodiscard]] std::int64_t num_columns() const override { return matrix_->num_rows(); }
+  void check(const std::stop_token& stop, bool quiet) const override {
+    matrix_->check(stop, quiet);
+  }
   void read(const EntrySink& sink, const std::function<void(std::int64_t)>& advance) override {
     std::vector<Entry> swapped;
     matrix_->read(
