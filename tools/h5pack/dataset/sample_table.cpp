@@ -34,6 +34,15 @@ std::vector<std::string> column_names(const chunkio::FieldInfo& field) {
   return names;
 }
 
+/// Returns the text that a number stands for; it is empty for others, such as -1.
+std::string_view text_of(const std::vector<std::string>& texts, chunkio::DType dtype,
+                         const std::byte* bytes) {
+  std::string digits;
+  append_number(digits, dtype, bytes);
+  const auto number = cli::parse_number<std::size_t>(digits);
+  return number && *number < texts.size() ? std::string_view(texts[*number]) : "";
+}
+
 }  // namespace
 
 std::string csv_field(std::string_view text) {
@@ -70,19 +79,6 @@ void append_number(std::string& text, chunkio::DType dtype, const std::byte* byt
       break;  // No file has them.
   }
 }
-
-namespace {
-
-/// Returns the text that a number stands for; it is empty for others, such as -1.
-std::string_view text_of(const std::vector<std::string>& texts, chunkio::DType dtype,
-                         const std::byte* bytes) {
-  std::string digits;
-  append_number(digits, dtype, bytes);
-  const auto number = cli::parse_number<std::size_t>(digits);
-  return number && *number < texts.size() ? std::string_view(texts[*number]) : "";
-}
-
-}  // namespace
 
 SampleTable::SampleTable(const chunkio::Dataset& dataset, const std::string& first_column)
     : header_(csv_field(first_column)) {
