@@ -63,14 +63,18 @@ class RemoteTest(CliTest):
         """Some 9 MB, in 9 chunks."""
         self.pack_photos("--chunk", 14, *options, per_class=per_class, height=size, width=size, output=output)
 
+    def write_small_chunks(self):
+        """Some 2.5 MB; h5pack would not write such a file."""
+        self.write_h5("small.h5", images={"data": np.random.default_rng(0).integers(0, 255, (3000, 16, 16, 3), np.uint8),
+                                          "chunks": (1, 16, 16, 3)}, labels=np.arange(3000) % 7)
+
     def pack_every_kind(self):
         self.pack()
         self.h5pack("repack", "photos.h5", "-o", "gzip.h5", "--filter", "deflate:1")
         self.h5pack("folder", "photos", "-o", "encoded.h5", "--store", "encoded")
         for part in range(3):
             self.h5pack("folder", "photos", "-o", "s.h5", "--shard", f"{part}/3")
-        self.write_h5("small.h5", images={"data": np.random.default_rng(0).integers(0, 255, (3000, 16, 16, 3), np.uint8),
-                                          "chunks": (1, 16, 16, 3)}, labels=np.arange(3000) % 7)
+        self.write_small_chunks()
         anndata_file(self.dir / "m.h5ad", random_matrix())
 
     def digests(self, path, *options):
@@ -240,6 +244,15 @@ class RemoteTest(CliTest):
                 before = len(server.requests)
                 self.assert_same(url, name, *options, "--remote-cache", "kept")
                 self.assertLessEqual(len(server.requests) - before, 3 if "*" in name else 1, "to open it")
+
+    def test_what_came_with_the_opening_is_kept(self):
+        self.write_small_chunks()
+        server = self.serve(lambda number: 0.5 if number else None)  # longer than a reader waits for what is read ahead
+        for _ in range(2):
+            self.h5pack("stream", f"{server.url}/small.h5", "--remote-cache", "kept")
+        first, *others = [range.removeprefix("bytes=").split("-") for _, range in server.requests]
+        self.assertEqual(first, others.pop())
+        self.assertGreater(min(int(begin) for begin, _ in others), int(first[1]))
 
     def test_what_comes_comes_once(self):
         self.pack(per_class=120)

@@ -138,6 +138,7 @@ RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
     cache_ = std::make_unique<DiskCache>(
         options_.cache, options_.cache_bytes,
         object.place + "\n" + object.validator + "\n" + std::to_string(object.bytes), object.bytes);
+    keep_first_block();
   }
 }
 
@@ -179,6 +180,11 @@ void RemoteFile::read_first_block() {
       throw Error(ErrorCode::io_failed, "cannot open " + name() + ": " + status_text(reply));
     }
   }
+}
+
+void RemoteFile::keep_first_block() {
+  const BlockCache::Block block = cache().find({number_, 0});
+  if (block && !cache_->holds(0, block->size())) cache_->keep(0, *block);
 }
 
 std::uint64_t RemoteFile::version() const {
