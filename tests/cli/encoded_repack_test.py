@@ -131,6 +131,7 @@ class EncodedRepackTest(CliTest):
                                (["--encode", "webp"], ["--encode"]), (["--encode", "jpeg", "--quality", 0], ["--quality"]),
                                (["--encode", "png", "--filter", "deflate:1"], ["--filter"]),
                                (["--encode", "png", "--chunk", 4], ["--chunk"]),
+                               (["--encode", "png", "--chunk-bytes", "1MiB"], ["--chunk-bytes"]),
                                (["--encode", "png", "--out-layout", "nchw"], ["--out-layout"])):
             self.assert_refused([*repack, *options], 2, names, "jpeg|leave it out|1 to 100|--encode")
         for name, codec in (("two.h5", "png"), ("two.h5", "jpeg"), ("four.h5", "jpeg")):

@@ -88,7 +88,7 @@ class EncodedTest(CliTest):
     def test_options_of_raw_images_are_refused(self):
         self.photos()
         for options, part in ((["--resize", "32"], "--resize"), (["--center-crop", "8x8"], "--center-crop"),
-                              (["--channels", "gray"], "--channels"), (["--chunk", "4"], "--chunk"),
+                              (["--channels", "gray"], "--channels"), (["--chunk", "4"], "--chunk"), (["--chunk-bytes", "1MiB"], "--chunk-bytes"),
                               (["--interpolation", "bicubic"], "--interpolation"),
                               (["--out-layout", "nchw"], "--out-layout")):
             self.assert_refused(["folder", "photos", "-o", "a.h5", "--store", "encoded", *options], 2, [part], "raw")
@@ -96,6 +96,8 @@ class EncodedTest(CliTest):
         self.assert_refused(["stream", "a.h5"], 1, ["a.h5"], "decode")
         self.assert_refused(["stream", "a.h5", "--decode", "x"], 2, ["--decode"], "224")
         self.assert_refused(["stream", "a.h5", "--crop", "whole"], 2, ["--crop"], "--decode")
+        self.h5pack("repack", "a.h5", "-o", "raw.h5", "--decode", "16")
+        self.assert_refused(["stream", "raw.h5", "--decode", "16"], 2, ["raw.h5", "--decode"], "encoded")
         self.assert_refused(["folder", "photos", "-o", "a.h5", "--store", "encoded"], 1, ["a.h5"], "exists")
 
     def test_orientation_is_kept_when_asked_for(self):

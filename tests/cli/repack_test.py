@@ -447,7 +447,7 @@ class RefusedTest(CliTest):
         self.assert_refused(["repack", "no-labels.h5", "-o", "b", "--split", "1:1", "--stratify"], 2, ["no labels"],
                             "--label-field")
         self.assert_refused(["repack", "a.h5", "-o", "b.h5", "--memory-budget", "64KiB"], 1, ["at least"],
-                            "--memory-budget")
+                            r"raise memory_budget \(--memory-budget\)$")
 
     def test_damaged_pictures_are_not_copied(self):
         flip(self.dir / "a.h5", chunk_offset(self.dir / "a.h5", 3) + 100, 16)

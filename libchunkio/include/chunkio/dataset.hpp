@@ -109,7 +109,7 @@ struct OpenOptions {
   /// the numbers they are, which are no images.
   std::optional<PixelScale> scale = {};
   /// Delivers encoded images as samples uint8 [H,W,C] of one size. Absent: such a file can be
-  /// looked at, and read with read_encoded(), but no Loader reads it. Says nothing of other files.
+  /// looked at, and read with read_encoded(), but no Loader reads it. Refused for other files.
   std::optional<DecodeOptions> decode = {};
   /// Takes a sparse matrix that is stored by columns (CSC) as its transpose, the columns of which
   /// lie one after another: they become the rows. False: such a matrix is refused. Says nothing of

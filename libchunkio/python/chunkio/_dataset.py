@@ -79,7 +79,7 @@ class Dataset(_core.Dataset):
         labels: path of the label dataset. Default: "labels" (or "label") if there is one that can be labels.
         layout: axis order of the images, if the file does not say: "nhwc" or "nchw".
         decode: of encoded images, how they become samples of one size. Without, such a file can be looked at, and read
-            with read_encoded(), but no Loader reads it. Says nothing of other files.
+            with read_encoded(), but no Loader reads it. Refused for other files.
         columns_as_rows: take a CSC matrix (`encoding-type` "csc_matrix"), which is refused otherwise, as its transpose: a
             sample is a column of it. A CSR matrix is delivered as it is.
         allow_external: read also what lies outside of the file, through links and virtual datasets. Only for files

@@ -22,6 +22,8 @@
 #include <chunkio/loader.hpp>
 #include <chunkio/normalizer.hpp>
 
+#include "gil.hpp"
+
 namespace chunkio::python {
 
 namespace nb = nanobind;
@@ -71,7 +73,7 @@ class Owned {
       static_cast<void>(new std::optional<T>(std::move(value_)));
       return;
     }
-    const nb::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     value_.reset();
   }
   void require_here(const char* what) const { process_.require(what); }
@@ -91,7 +93,7 @@ class Owned {
 
 /// Looks at signals, so that Ctrl-C ends a wait: the handler may raise.
 inline void check_signals() {
-  const nb::gil_scoped_acquire gil;
+  const WithGil gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
@@ -142,7 +144,7 @@ class LoaderInTurns {
   template <class Use>
   auto with(const Use& use) {
     loader_.require_here("the Loader");
-    const nb::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     const std::lock_guard turn(*turn_);
     return use(loader_.get("the Loader"));
   }
@@ -150,7 +152,7 @@ class LoaderInTurns {
     if (!loader_.is_here()) return;
     std::unique_lock turn(*turn_, std::defer_lock);
     {
-      const nb::gil_scoped_release no_gil;
+      const WithoutGil no_gil;
       turn.lock();
     }
     loader_.reset();

@@ -22,7 +22,7 @@ namespace chunkio::python {
 namespace {
 
 Dataset open(const std::string& path, const OpenOptions& options) {
-  const nb::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   return Dataset::open(path, options);
 }
 
@@ -73,7 +73,7 @@ PyTensor read_rows(std::int64_t count, DType dtype, const Shape& row_shape, cons
   const auto bytes = std::make_shared<std::vector<std::byte>>(
       static_cast<std::size_t>(shape.num_elements()) * size_of(dtype));
   if (count > 0) {
-    const nb::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     read(std::span<std::byte>(*bytes));
   }
   return {bytes, Tensor::writable(bytes->data(), dtype, shape)};
@@ -93,21 +93,21 @@ PyTensor read_field(const PyDataset& dataset, const std::string& name, std::int6
 nb::bytes read_encoded(const PyDataset& dataset, std::int64_t row) {
   EncodedImage image;
   {
-    const nb::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     image = dataset.get().read_encoded(row);
   }
   return nb::bytes(image.bytes.data(), image.bytes.size());
 }
 
 PySparse read_sparse(const PyDataset& dataset, std::int64_t first, std::int64_t count) {
-  const nb::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   const SparseRows rows = dataset.get().read_sparse(first, count);
   return {rows.memory, rows.tensor};
 }
 
 std::string info_json(const PyDataset& dataset) {
   const Dataset& open = dataset.get();
-  const nb::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   return to_json(inspect(open));
 }
 
@@ -159,7 +159,7 @@ void bind_dataset(nb::module_& module) {
       .def(
           "categories",
           [](const PyDataset& dataset, const std::string& field) {
-            const nb::gil_scoped_release no_gil;
+            const WithoutGil no_gil;
             return dataset.get().categories(field);
           },
           nb::arg("field"),

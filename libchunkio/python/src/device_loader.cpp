@@ -128,7 +128,7 @@ class PyDeviceLoader : public LoaderInTurns<cuda::DeviceLoader> {
     loader.on_wait = {};
     loader.memory.when_held = WhenHeld::wait;
     const Dataset& open = dataset.get();
-    const nb::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     return cuda::DeviceLoader(Loader(open, std::move(loader)), std::move(device));
   }
 

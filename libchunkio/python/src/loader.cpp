@@ -116,7 +116,7 @@ namespace {
 
 Loader make_loader(const PyDataset& dataset, LoaderOptions options) {
   const Dataset& open = dataset.get();
-  const nb::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   return {open, std::move(options)};
 }
 

@@ -98,7 +98,7 @@ class PyNormalizer {
     const std::size_t bytes = normalize.output_bytes(batch.size());
     const std::shared_ptr<std::byte> memory = pool_.take(bytes);
     {
-      const nb::gil_scoped_release no_gil;
+      const WithoutGil no_gil;
       normalize(batch, std::span(memory.get(), bytes), echo_pass);
     }
     return {memory, Tensor::writable(memory.get(), normalize.options().dtype, shape)};
@@ -119,7 +119,7 @@ class PyDensifier {
     const std::size_t bytes = densify.output_bytes(rows.rows());
     const std::shared_ptr<std::byte> memory = pool_.take(bytes);
     {
-      const nb::gil_scoped_release no_gil;
+      const WithoutGil no_gil;
       densify(rows, std::span(memory.get(), bytes));
     }
     return {memory,

@@ -32,7 +32,7 @@ using FieldTuple = std::tuple<std::string, std::string, std::vector<std::int64_t
 /// Runs `work`, which ends when `stop` is requested, on another thread, while this one looks at
 /// signals: what a handler raises ends both.
 void run_interruptibly(std::stop_source& stop, const std::function<void()>& work) {
-  const nb::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   std::future<void> done = std::async(std::launch::async, work);
   std::exception_ptr interruption;
   while (done.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
@@ -108,7 +108,7 @@ class PyWriter {
     DatasetWriter& open = writer();
     const auto* const data = reinterpret_cast<const std::byte*>(rows.data());
     const std::string_view note_text(note.c_str(), note.size());
-    const nb::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     open.write_chunk(chunk, std::span(data, rows.size()), note_text);
   }
   void set_rows(std::int64_t num_rows, const std::vector<Bytes>& columns) {
@@ -118,12 +118,12 @@ class PyWriter {
     }
     columns_ = columns;
     DatasetWriter& open = writer();
-    const nb::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     open.set_rows(num_rows, std::move(fields));
   }
   void commit() {
     DatasetWriter& open = writer();
-    const nb::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     open.commit();
   }
   void close() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -233,21 +234,29 @@ std::optional<std::string> find_sparse(const Dataset::Impl& file, const FileCont
               "images");
 }
 
-/// What leads has no pixels as others have them. \param what  it is: "is a sparse matrix, not
-/// images". \throws Error invalid_argument.
-void refuse_image_options(const OpenOptions& options, const DatasetInfo& info,
-                          const std::string& group, const std::string& what) {
-  if (!options.layout && !options.scale) return;
-  const char* const name = options.layout ? "layout" : "scale";
-  throw Error(ErrorCode::invalid_argument,
-              info.path + ": " + printable(group) + " " + what + "; leave out the option " + name,
-              name);
+struct GivenOption {
+  const char* name;
+  bool given;
+};
+
+/// Options that mean nothing where this leads. \param what  leads, and what it is: "X is a sparse
+/// matrix, not images". \throws Error invalid_argument.
+void refuse_options(std::initializer_list<GivenOption> options, const std::string& what,
+                    const DatasetInfo& info) {
+  for (const auto& [name, given] : options) {
+    if (!given) continue;
+    throw Error(ErrorCode::invalid_argument,
+                info.path + ": " + what + "; leave out the option " + name, name);
+  }
 }
 
 void open_sparse_leading(Dataset::Impl& file, const std::string& group,
                          const FileContents& contents, const OpenOptions& options) {
   DatasetInfo& info = file.info;
-  refuse_image_options(options, info, group, "is a sparse matrix, not images");
+  refuse_options({{"layout", options.layout.has_value()},
+                  {"scale", options.scale.has_value()},
+                  {"decode", options.decode.has_value()}},
+                 printable(group) + " is a sparse matrix, not images", info);
   file.sparse = open_sparse(file, group, contents, options.columns_as_rows);
   const SparseMatrix& matrix = *file.sparse;
   file.leading = matrix.values;
@@ -286,7 +295,8 @@ std::optional<std::string> find_encoded(const Dataset::Impl& file, const OpenOpt
 void open_encoded_leading(Dataset::Impl& file, const std::string& group,
                           const FileContents& contents, const OpenOptions& options) {
   DatasetInfo& info = file.info;
-  refuse_image_options(options, info, group, "are encoded images, which have neither");
+  refuse_options({{"layout", options.layout.has_value()}, {"scale", options.scale.has_value()}},
+                 printable(group) + " are encoded images, not stored pixels", info);
   file.encoded = open_encoded(file, group, contents, options.decode);
   const EncodedImages& images = *file.encoded;
   file.leading = images.data;
@@ -394,6 +404,8 @@ void open_leading(Dataset::Impl& file, const FileContents& contents, const OpenO
   const bool own_images =
       has_format(file.file().get(), info.path) && (options.images.empty() || name == kImages);
   check_leading(leading, options.scale, own_images, info.path);
+  refuse_options({{"decode", options.decode.has_value()}},
+                 leading.describe() + " are no encoded images", info);
   const bool images = has_image_shape(leading) && (leading.dtype == DType::uint8 || options.scale);
   const DType dtype = images ? DType::uint8 : *leading.dtype;
   file.leading = open_array(file, name, *leading.shape, dtype,
@@ -407,11 +419,9 @@ void open_leading(Dataset::Impl& file, const FileContents& contents, const OpenO
     info.images_path = name;
     set_layout(file, options.layout, own_images);
     info.leading.row_shape = info.sample_shape();
-  } else if (options.layout) {
-    throw Error(ErrorCode::invalid_argument,
-                info.path + ": " + leading.describe() +
-                    " are no images, and have no axis order; leave out the option layout",
-                "layout");
+  } else {
+    refuse_options({{"layout", options.layout.has_value()}},
+                   leading.describe() + " are no images, and have no axis order", info);
   }
 }
 

@@ -93,6 +93,8 @@ TEST_F(SparseMatrixTest, OneOfSeveralIsNamed) {
   expect_rows(dataset, 0, kSparseRows);
   expect_error(ErrorCode::invalid_argument, {"sparse matrix", "leave out the option layout"},
                [&] { open("anndata", {.layout = Layout::nhwc}); });
+  expect_error(ErrorCode::invalid_argument, {"sparse matrix", "leave out the option decode"},
+               [&] { open("anndata", {.decode = DecodeOptions{}}); });
 }
 
 TEST_F(SparseMatrixTest, SeveralFilesAreOne) {

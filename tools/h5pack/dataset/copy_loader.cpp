@@ -24,8 +24,11 @@ chunkio::Loader copy_loader(const chunkio::Dataset& dataset, const CopyOptions& 
                                   : chunkio::Verify::off,
                     .num_epochs = 1}}};
   } catch (const chunkio::Error& error) {
-    if (error.code() != chunkio::ErrorCode::out_of_resources || options.memory_name.empty()) throw;
-    throw error.with_message(error.what() + (" (" + options.memory_name + ")"));
+    if (error.code() != chunkio::ErrorCode::out_of_resources) throw;
+    // What could be lowered instead is chosen here, by the budget.
+    std::string text = error.what();
+    text.resize(std::min(text.find(", or lower window_bytes"), text.size()));
+    throw error.with_message(text + options.memory_share);
   }
 }
 

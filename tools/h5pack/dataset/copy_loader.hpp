@@ -20,14 +20,15 @@ struct CopyOptions {
   std::optional<chunkio::RowSelection> rows = {};
   /// Chunks are compared with their digests, if the file has any.
   bool check_digests = true;
-  /// Bytes that reading may take, and, if they are not what --memory-budget says, what they are.
+  /// Bytes that reading may take, and, if they are not all of --memory-budget, what an error says
+  /// behind its name: ", of which reading has half".
   std::int64_t memory_budget = std::int64_t{1} << 30;
-  std::string memory_name = {};
+  std::string memory_share = {};
 };
 
 /// A loader that delivers each row once, ascending, in its only epoch, 0. Who writes the pixels
 /// has digests checked: a copy of damaged pixels would get digests that match.
-/// \throws chunkio::Error as Loader: out_of_resources names `memory_name`.
+/// \throws chunkio::Error as Loader: out_of_resources says `memory_share`.
 [[nodiscard]] chunkio::Loader copy_loader(const chunkio::Dataset& dataset,
                                           const CopyOptions& options);
 

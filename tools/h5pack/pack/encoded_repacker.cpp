@@ -267,6 +267,7 @@ void check_options(const chunkio::DatasetInfo& info, const RepackOptions& option
   const std::string raw = "is for raw images, and these are stored encoded";
   refuse(options.writer.filter.deflate_level > 0, "--filter", raw);
   refuse(options.writer.chunk_samples > 0, "--chunk", raw);
+  refuse(options.writer.chunk_bytes != chunkio::kDefaultChunkBytes, "--chunk-bytes", raw);
   refuse(options.layout == chunkio::Layout::nchw, "--out-layout nchw", raw);
   refuse(options.encoding && !info.has_images(), "--encode",
          "is for raw images, and those of " + cli::quote(info.path) +

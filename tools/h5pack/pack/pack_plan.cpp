@@ -80,7 +80,9 @@ PackPlan plan_encoded(const Split& split, const PackOptions& options) {
   refuse(image.color == ColorMode::gray, "--channels gray", "encoded ones are kept as they are");
   refuse(image.layout == chunkio::Layout::nchw, "--out-layout nchw",
          "encoded ones are decoded to nhwc");
-  refuse(options.writer.chunk_samples > 0, "--chunk", "encoded ones lie in one run");
+  const std::string one_run = "encoded ones lie in one run";
+  refuse(options.writer.chunk_samples > 0, "--chunk", one_run);
+  refuse(options.writer.chunk_bytes != chunkio::kDefaultChunkBytes, "--chunk-bytes", one_run);
   refuse(image.interpolation != Interpolation::area, "--interpolation",
          "--max-side averages pixels");
   PackPlan plan;

@@ -37,7 +37,7 @@ void read_window(const chunkio::Dataset& dataset, const std::vector<std::int64_t
                                               static_cast<std::int64_t>(rows.size())),
        .rows = chunkio::RowSelection::of(rows),
        .memory_budget = memory,
-       .memory_name = "half of --memory-budget; the other half is for putting rows in order"});
+       .memory_share = ", of which reading has half, and putting rows in order the other"});
   std::size_t next = 0;
   for (const chunkio::Batch& batch : loader.epoch(0)) {
     cli::StopSignal::check();
