@@ -29,7 +29,7 @@ namespace chunkio::sources {
 
 class MappedSource final : public ChunkSource {
  public:
-  /// \pre `file` is a local one, and has_row_extents(*array).
+  /// \pre `file` is a local one, and why_no_row_extents(*array) is empty.
   /// \throws Error io_failed, out_of_resources.
   MappedSource(std::shared_ptr<const Dataset::Impl> file,
                std::shared_ptr<const h5::StoredArray> array,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <chunkio/tensor.hpp>
 
@@ -29,13 +30,17 @@ namespace chunkio::sources {
   return end;
 }
 
-/// Whether for_each_extent can serve the array.
-[[nodiscard]] inline bool has_row_extents(const h5::StoredArray& array) {
-  return array.needs_libhdf5.empty() && array.filters.empty() && array.whole_rows();
+/// Why for_each_extent() cannot serve the array, as a clause; empty if it can.
+[[nodiscard]] inline std::string why_no_row_extents(const h5::StoredArray& array) {
+  if (!array.needs_libhdf5.empty()) return array.needs_libhdf5;
+  if (!array.filters.empty()) return array.filters.back().name + " filter";
+  if (!array.whole_rows()) return "chunks cut samples";
+  return {};
 }
 
 /// File offset of row 0 of the dataset if all rows were stored as the chunk of `row` is; absent if
-/// that chunk has no storage. \pre has_row_extents(array). \throws Error corrupt_data, hdf5_failed.
+/// that chunk has no storage. \pre why_no_row_extents(array) is empty. \throws Error corrupt_data,
+/// hdf5_failed.
 [[nodiscard]] inline std::optional<std::int64_t> row_origin(const h5::StoredArray& array,
                                                             std::int64_t row) {
   if (array.linear_offset) return array.linear_offset;
@@ -63,9 +68,9 @@ inline constexpr std::int64_t kReadTogetherBytes = std::int64_t{256} << 10;
 /// row `row` of `group` is at file offset origin + row * row_bytes. Small chunks that lie one
 /// behind the other are one run; if it cannot be read, each of them is tried alone. Rows of chunks
 /// without storage get the fill value here. What that and finding chunks took is added to `cost`.
-/// \pre has_row_extents(array). \throws Error corrupt_data, hdf5_failed, and what `visit` throws;
-/// of
-///      some of several chunks DamagedRows, after all others were visited.
+/// \pre why_no_row_extents(array) is empty.
+/// \throws Error corrupt_data, hdf5_failed, and what `visit` throws; of some of several chunks
+///         DamagedRows, after all others were visited.
 template <class Visit>
 void for_each_extent(const h5::StoredArray& array, const RowGroup& group,
                      std::span<const RowTarget> rows, ReadCost& cost, Visit visit) {

@@ -19,7 +19,7 @@ namespace chunkio::sources {
 class ScatterSource final : public ChunkSource {
  public:
   /// \param bytes  of `file`, as they are to be read.
-  /// \pre has_row_extents(*array).
+  /// \pre why_no_row_extents(*array) is empty.
   ScatterSource(std::shared_ptr<const Dataset::Impl> file,
                 std::shared_ptr<const h5::StoredArray> array,
                 std::shared_ptr<const ByteSource> bytes,

@@ -19,14 +19,6 @@
 namespace chunkio::sources {
 namespace {
 
-/// Why mapped and scatter cannot read the array, as a clause; empty if they can.
-std::string why_no_extents(const h5::StoredArray& array) {
-  if (!array.needs_libhdf5.empty()) return array.needs_libhdf5;
-  if (!array.filters.empty()) return array.filters.back().name + " filter";
-  if (!array.whole_rows()) return "chunks cut samples";
-  return {};
-}
-
 /// Sets what `selected` says of the bytes of `file`.
 void choose_bytes(const Dataset::Impl& file, bool direct_io, const SourceRequest& request,
                   SelectedSource& selected) {
@@ -133,7 +125,7 @@ SourceChoice choose_source(const Dataset::Impl& file, const h5::StoredArray& arr
   // What is larger than the page cache is gone from it before the next epoch: then it only costs.
   const bool beyond_memory =
       io::as_local_file(*file.bytes) != nullptr && array.stored_bytes > cacheable - other_bytes;
-  const std::string filtered_or_cut = why_no_extents(array);
+  const std::string filtered_or_cut = why_no_row_extents(array);
   if (!filtered_or_cut.empty()) {
     return {SourceKind::direct, filtered_or_cut, direct_io || beyond_memory};
   }
@@ -193,7 +185,7 @@ SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
   const std::string not_direct = DirectSource::reason_against(*array).value_or("");
   const std::string why_not = selected.kind == SourceKind::hdf5     ? ""
                               : selected.kind == SourceKind::direct ? not_direct
-                                                                    : why_no_extents(*array);
+                                                                    : why_no_row_extents(*array);
   if (!why_not.empty()) {
     throw Error(ErrorCode::unsupported,
                 file->info.path + ": the " + std::string(to_string(request.kind)) +

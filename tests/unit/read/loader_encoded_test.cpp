@@ -163,9 +163,10 @@ TEST_F(LoaderEncodedTest, KeptOnTheHostUnlessCropsAreRandom) {
   LoaderOptions wanted = options();
   wanted.memory.resident = Resident::host;
   Loader loader(open(), wanted);
-  for (const std::int64_t epoch : {0, 1})
+  for (const std::int64_t epoch : {0, 1, 2})
     EXPECT_EQ(sorted(rows_of(loader, epoch)), all_rows(kRows));
-  EXPECT_EQ(loader.epoch_stats(1).bytes_read, 0);
+  // Of the second epoch some is read ahead while the first one lasts, which may bring a row group.
+  EXPECT_EQ(loader.epoch_stats(2).bytes_read, 0);
   expect_error(ErrorCode::unsupported, {path_, "random crops", "resident"},
                [&] { Loader(open(kRandom), wanted); });
 }
