@@ -88,7 +88,8 @@ class EncodedTest(CliTest):
     def test_options_of_raw_images_are_refused(self):
         self.photos()
         for options, part in ((["--resize", "32"], "--resize"), (["--center-crop", "8x8"], "--center-crop"),
-                              (["--channels", "gray"], "--channels"), (["--chunk", "4"], "--chunk"), (["--chunk-bytes", "1MiB"], "--chunk-bytes"),
+                              (["--channels", "gray"], "--channels"), (["--chunk", "4"], "--chunk"),
+                              (["--chunk-bytes", "1MiB"], "--chunk-bytes"),
                               (["--interpolation", "bicubic"], "--interpolation"),
                               (["--out-layout", "nchw"], "--out-layout")):
             self.assert_refused(["folder", "photos", "-o", "a.h5", "--store", "encoded", *options], 2, [part], "raw")
