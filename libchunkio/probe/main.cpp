@@ -29,7 +29,10 @@ void limit_this_process() {
   limit(RLIMIT_NOFILE, 64);
   limit(RLIMIT_FSIZE, 0);
   limit(RLIMIT_CORE, 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which reserve terabytes
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  // They reserve terabytes, and end with an exit code what is to be seen as a crash.
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
+#else
   limit(RLIMIT_AS, rlim_t{1} << 30);
 #endif
 }

@@ -424,6 +424,7 @@ class RemoteTest(CliTest):
             self.assertIn(distant.returncode, (0, 1), distant.stderr)
             self.assertEqual("damaged or hostile" in distant.stderr, "damaged or hostile" in local.stderr,
                              (local.stderr, distant.stderr))
+            self.assertNotIn("install it again", distant.stderr)
             refused += "damaged or hostile" in distant.stderr
         self.assertGreater(refused, 0)
 

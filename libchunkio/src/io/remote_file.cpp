@@ -15,7 +15,6 @@
 #include <chunkio/error.hpp>
 
 #include "base/stopwatch.hpp"
-#include "io/block_cache.hpp"
 #include "io/local_file.hpp"
 #include "io/merged_ranges.hpp"
 #include "io/store_keys.hpp"
@@ -130,7 +129,7 @@ RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
     throw Error(ErrorCode::invalid_argument, "remote_cache_bytes must not be negative",
                 "remote_cache_bytes");
   }
-  read_first_block();
+  const BlockCache::Block first = read_first_block();
   if (size_ == 0) return;
   if (!options_.index.empty()) index_ = RemoteIndex::load(options_.index, object_version());
   if (!options_.cache.empty()) {
@@ -138,7 +137,8 @@ RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
     cache_ = std::make_unique<DiskCache>(
         options_.cache, options_.cache_bytes,
         object.place + "\n" + object.validator + "\n" + std::to_string(object.bytes), object.bytes);
-    keep_first_block();
+    // Rows lie in it.
+    if (!cache_->holds(0, first->size())) cache_->keep(0, *first);
   }
 }
 
@@ -158,7 +158,7 @@ HttpReply RemoteFile::ask(std::int64_t begin, std::span<std::byte> out,
   return client_->get(object_, key ? &*key : nullptr, begin, out, validator_, stop);
 }
 
-void RemoteFile::read_first_block() {
+BlockCache::Block RemoteFile::read_first_block() {
   auto block = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(kBlockBytes));
   Retries retries(options_.timeout_seconds);
   for (;;) {
@@ -170,21 +170,16 @@ void RemoteFile::read_first_block() {
       size_ = reply.object_bytes;
       validator_ = reply.validator;
       block->resize(reply.received);
-      cache().add({number_, 0}, std::move(block));
-      return;
+      cache().add({number_, 0}, block);
+      return block;
     }
-    if (empty) return;
+    if (empty) return nullptr;
     refuse_what_is_final(reply);
     const bool away = reply.no_server && retries.in_vain() + 1 >= kTriesToReachServer;
     if (away || !retries.wait_after(reply, {}, name())) {
       throw Error(ErrorCode::io_failed, "cannot open " + name() + ": " + status_text(reply));
     }
   }
-}
-
-void RemoteFile::keep_first_block() {
-  const BlockCache::Block block = cache().find({number_, 0});
-  if (block && !cache_->holds(0, block->size())) cache_->keep(0, *block);
 }
 
 std::uint64_t RemoteFile::version() const {

@@ -19,6 +19,7 @@
 #include <chunkio/byte_source.hpp>
 #include <chunkio/dataset.hpp>
 
+#include "io/block_cache.hpp"
 #include "io/claimed_ranges.hpp"
 #include "io/disk_cache.hpp"
 #include "io/http_client.hpp"
@@ -73,9 +74,8 @@ class RemoteFile final : public ByteSource, public std::enable_shared_from_this<
 
   [[nodiscard]] HttpReply ask(std::int64_t begin, std::span<std::byte> out,
                               const std::stop_token& stop) const;
-  void read_first_block();
-  /// On the disk, too: rows lie in it.
-  void keep_first_block();
+  /// Learns the size and the validator from it. \returns null: the object is empty.
+  [[nodiscard]] BlockCache::Block read_first_block();
   void read_blocks(std::int64_t offset, std::span<std::byte> out,
                    const std::stop_token& stop) const;
   /// \returns false unless all of them are kept in an index or on the disk.
