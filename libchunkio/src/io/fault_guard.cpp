@@ -160,7 +160,7 @@ FaultGuard::Outcome FaultGuard::after_copy(const Mark& mark) const noexcept {
 
 void FaultGuard::map_anew() const {
   Range& range = g_ranges[index_];
-  const std::lock_guard lock(mapping_anew_);
+  const std::lock_guard lock(mapping_);
   // In this order: if both are the same, no handler is between the two.
   const std::uint64_t replaced = range.replaced.load();
   const std::uint64_t faults = range.faults.load();
@@ -169,7 +169,6 @@ void FaultGuard::map_anew() const {
     return;
   }
   if (range.repaired.load() == faults) return;
-  // Threads that read the old pages meanwhile find them in the new mapping.
   if (::mmap(begin_, size_, PROT_READ, MAP_SHARED | MAP_FIXED, fd_, 0) != begin_) {
     throw base::system_error(errno, "map", "a file again", "choose the scatter source");
   }

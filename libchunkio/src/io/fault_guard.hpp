@@ -7,13 +7,13 @@
 /// SIGBUS goes to the handler that was there before.
 ///
 /// No other copy delivers those zeros. Before the next copy the file is mapped anew, which takes
-/// them away; a copy that ran beside the fault in another thread may have met them, and runs again.
-/// So a bad page fails every copy that touches it, and no other.
+/// them away, once no copy runs; one that ran beside the fault in another thread may have met them,
+/// and runs again. So a bad page fails every copy that touches it, and no other.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
+#include <shared_mutex>
 
 namespace chunkio::io {
 
@@ -36,7 +36,10 @@ class FaultGuard {
   [[nodiscard]] bool read(Copy copy) const {
     for (;;) {
       const Mark mark = before_copy();
-      copy();
+      {
+        const std::shared_lock lock(mapping_);
+        copy();
+      }
       switch (after_copy(mark)) {
         case Outcome::whole:
           return true;
@@ -64,7 +67,7 @@ class FaultGuard {
   std::size_t size_;
   int fd_;
   std::size_t index_;
-  mutable std::mutex mapping_anew_;
+  mutable std::shared_mutex mapping_;  // shared while it is read, exclusive while it is replaced
 };
 
 }  // namespace chunkio::io
