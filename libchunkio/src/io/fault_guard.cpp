@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include <chunkio/error.hpp>
 
@@ -25,9 +24,8 @@ namespace {
 struct Range {
   std::atomic<std::uintptr_t> begin{0};
   std::atomic<std::uintptr_t> end{0};
-  /// Pages that the handler was about to replace, and has replaced, by zeros.
+  /// Pages that the handler was about to replace by zeros.
   std::atomic<std::uint64_t> faults{0};
-  std::atomic<std::uint64_t> replaced{0};
   /// Of `faults`, those whose zeros are gone again. Not touched by the handler.
   std::atomic<std::uint64_t> repaired{0};
 };
@@ -85,7 +83,6 @@ void on_sigbus(int signal_number, siginfo_t* info, void* context) {
     const bool zeros = ::syscall(SYS_mmap, page, page_size, long{PROT_READ},
                                  long{MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED}, -1L,
                                  0L) == reinterpret_cast<long>(page);
-    range.replaced.fetch_add(1);
     if (zeros) {
       errno = saved_errno;
       return;
@@ -161,13 +158,8 @@ FaultGuard::Outcome FaultGuard::after_copy(const Mark& mark) const noexcept {
 void FaultGuard::map_anew() const {
   Range& range = g_ranges[index_];
   const std::lock_guard lock(mapping_);
-  // In this order: if both are the same, no handler is between the two.
-  const std::uint64_t replaced = range.replaced.load();
+  // No copy runs, so what the handler has counted it has replaced.
   const std::uint64_t faults = range.faults.load();
-  if (replaced != faults) {
-    std::this_thread::yield();
-    return;
-  }
   if (range.repaired.load() == faults) return;
   if (::mmap(begin_, size_, PROT_READ, MAP_SHARED | MAP_FIXED, fd_, 0) != begin_) {
     throw base::system_error(errno, "map", "a file again", "choose the scatter source");
