@@ -47,8 +47,14 @@ std::string limit_text(const ShapedDisk& limit) {
   return text;
 }
 
+/// Named by the program that measured.
+std::string page_title(const Results& results) {
+  const bool is_of_ladder = results.cells.empty() && !results.ladder.empty();
+  return (is_of_ladder ? "ladder: " : "chunkbench: ") + results.dataset.name;
+}
+
 void add_head(Markup& html, const Results& results) {
-  html.open("header").leaf("h1", "chunkbench: " + results.dataset.name);
+  html.open("header").leaf("h1", page_title(results));
   std::vector<std::string> parts = {results.created, shape_text(results.dataset.shape) + " images",
                                     size_text(results.dataset.bytes)};
   if (!results.cells.empty()) {
@@ -155,7 +161,7 @@ void add_numbers(Markup& html, const Results& results) {
 
 std::size_t write_report_page(const Results& results, const std::string& path, bool force) {
   Markup html;
-  html.raw(kHead).leaf("title", "chunkbench: " + results.dataset.name);
+  html.raw(kHead).leaf("title", page_title(results));
   html.raw("<style>").raw(kReportStyle).raw("</style>\n</head>\n<body>");
   add_head(html, results);
   html.open("main");
@@ -169,8 +175,7 @@ std::size_t write_report_page(const Results& results, const std::string& path, b
   add_run_metadata(html, results);
   add_numbers(html, results);
   html.close();
-  html.leaf("footer",
-            "Drawn by chunkbench report. Nothing on this page is fetched from elsewhere.");
+  html.leaf("footer", "Nothing on this page is fetched from elsewhere.");
   html.raw("</body></html>\n");
   const std::string& page = html.str();
   cli::write_atomic_file(path, {reinterpret_cast<const unsigned char*>(page.data()), page.size()},

@@ -70,6 +70,7 @@ class LadderTest(CliTest):
         page = (self.dir / "ladder.html").read_text()
         for variant in ladder:
             self.assertIn(variant["variant"], page)
+        self.assertIn("<title>ladder: ", page)
         self.assertEqual(self.report(), page)
 
     def test_all_variants_read_from_the_slower_disk(self):
