@@ -1,7 +1,7 @@
-# Tests of ring, windows in flight and Loader.
+# Tests of libchunkio/src/read, of the advice and of verification.
 find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
-  pipeline_test ALONE "StageRatesTest.*"
+  read_test ALONE "StageRatesTest.*"
   SOURCES unit/advice/bottleneck_test.cpp
           unit/chunkio/byte_source_test.cpp
           unit/chunkio/dlpack_test.cpp
@@ -32,7 +32,7 @@ if(CHUNKIO_HAS_CODECS)
     SOURCES unit/read/loader_encoded_test.cpp unit/write/encoded_writer_test.cpp
     LIBRARIES chunkio_libdeflate)
 endif()
-add_test(NAME ManyChunks.FourMillion COMMAND pipeline_test --gtest_filter=Counts/ManyChunks.*)
+add_test(NAME ManyChunks.FourMillion COMMAND read_test --gtest_filter=Counts/ManyChunks.*)
 set_tests_properties(ManyChunks.FourMillion PROPERTIES LABELS long TIMEOUT 1800 ENVIRONMENT CHUNKIO_TEST_CHUNKS=4194304)
 
 # It replaces malloc, and so do the sanitizers.

@@ -1,4 +1,4 @@
-# Tests of libchunkio/src/h5 and of the dataset writer.
+# Tests of libchunkio/src/h5 and of libchunkio/src/write.
 chunkio_add_unit_tests(
   h5_test WITH_LONG
   SOURCES unit/h5/chunk_index_test.cpp
