@@ -219,6 +219,27 @@ class VerifyTest(CliTest):
             self.assert_refused([*command, "train-*-of-00002.h5"], 4 if command[0] == "verify" else 1,
                                 ["source_index", shard], r"damaged, copy")
 
+    def test_elements_with_parts_of_any_length_are_no_damage(self):
+        """In memory such a part is a pointer, in the file a length and a place."""
+        text = h5py.string_dtype()
+        kinds = {"record": [("id", "i4"), ("name", text)], "nested": [("a", [("name", text), ("x", "f8")]), ("b", "i2")],
+                 "several": [("names", text, (3,))], "text": text, "list": h5py.vlen_dtype("i2"),
+                 "object": h5py.ref_dtype, "region": h5py.regionref_dtype}
+        for options in ({}, {"compression": "gzip"}, {"compression": "lzf", "shuffle": True}):
+            with self.subTest(options):
+                with h5py.File(self.dir / "foreign.h5", "w") as file:
+                    file["images"] = np.stack([picture(i, 8, 8) for i in range(20)])
+                    for name, kind in kinds.items():
+                        file.create_dataset(name, (20,), kind, chunks=(8,), **options)
+                    file["record"][:] = np.array([(i, i * "x") for i in range(20)], kinds["record"])
+                    file["text"][:] = [i * "x" for i in range(20)]
+                    file["list"][3] = np.arange(3)
+                    file["nested"][:4] = np.array([((i * "x", 1), i) for i in range(4)], kinds["nested"])
+                    file["several"][:4] = np.array([(["a", "bc", ""],)] * 4, kinds["several"])
+                    file["object"][2] = file["list"].ref
+                    file["region"][2] = file["images"].regionref[:2]
+                self.h5pack("verify", "foreign.h5")
+
     def test_every_attribute_and_every_dataset_is_read(self):
         def write():
             with h5py.File(self.dir / "foreign.h5", "w") as file:

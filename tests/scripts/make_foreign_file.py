@@ -4,6 +4,8 @@
 Pixels follow the pattern of h5_files.hpp: byte j of sample i, in the order of the file.
 """
 import ctypes
+import re
+import struct
 import sys
 
 import h5py
@@ -304,6 +306,17 @@ def large_chunk_of(name, dtype, elements):
     return make
 
 
+def altered(place, value, **arrays):
+    """The one place that the regular expression finds is overwritten. `earliest`: without check sums."""
+    def make(path):
+        write(path, "earliest", images=pattern((4, 8, 8, 3)), **arrays)
+        with open(path, "r+b") as file:
+            found, = re.finditer(place, file.read(), re.DOTALL)
+            file.seek(found.start(1))
+            file.write(value)
+    return make
+
+
 def zstandard(shape, chunk):
     """Images in chunks as the filter of Zstandard writes them: one frame each. Debian has the library alone."""
     def make(path):
@@ -454,6 +467,12 @@ CASES = {
     "label_bomb": large_chunk_of("labels", np.int64, 2**29 - 1),
     "field_bomb": large_chunk_of("depth", np.int64, 2**29 - 1),
     "damaged_field": large_chunk_of("depth", np.int64, 100),
+    # The second axis of chunks, in the message of the layout: libhdf5 reads on behind what it stores.
+    "short_chunks": altered(rb"\x02\x00\x00\x00(\x06\x00\x00\x00)\x08\x00\x00\x00",
+                            struct.pack("<I", 600), depth={"data": np.arange(24).reshape(4, 6), "chunks": (2, 6)}),
+    # When to fill, in the message of the fill value: neither always, never nor if it is set.
+    "odd_fill_time": altered(rb"\x05\x00.\x00.\x00\x00\x00\x02\x03(\x00)",
+                             b"\x10", depth={"data": np.arange(4), "chunks": (4,)}),
     # 128 MiB as they are stored, 1 GiB as they are delivered.
     "small_labels": large_chunk_of("labels", np.uint8, 2**27),
     "ambiguous": images(shape=(4, 3, 8, 3)),

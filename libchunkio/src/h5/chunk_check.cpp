@@ -1,6 +1,8 @@
 #include "h5/chunk_check.hpp"
 
+#include <array>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include <chunkio/error.hpp>
@@ -17,16 +19,39 @@ std::size_t num_chunk_rows(const StoredArray& array) {
       base::ceil_divide(array.stored.shape[0], array.stored.chunk_shape[0]));
 }
 
+// Of all chunks along all axes but the first:
+
+/// \throws Error if an entry of the index cannot be true.
+void look_up(const StoredArray& array, ChunkStart start) {
+  std::array<std::int64_t, Shape::kMaxRank> coord{};
+  const std::size_t rank = array.stored.shape.rank();
+  do {
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      coord[axis] = static_cast<std::int64_t>(start[axis]) / array.stored.chunk_shape[axis];
+    }
+    (void)array.index->find(std::span(coord).first(rank));
+  } while (advance(start, array));
+}
+
+/// \throws DamagedChunkError, Error hdf5_failed, out_of_resources.
+void decode(ChunkReader& reader, const StoredArray& array, ChunkStart start) {
+  do {
+    (void)reader.read(start);  // what libhdf5 cannot find it cannot read either
+  } while (advance(start, array));
+}
+
 }  // namespace
 
 bool has_checkable_chunks(const StoredArray& array) noexcept {
-  return !array.filters.empty() && !array.decoded_here &&
-         first_foreign_filter(array.filters) == nullptr;
+  if (array.filters.empty()) return array.stored.chunked && array.index != nullptr;
+  return !array.decoded_here && first_foreign_filter(array.filters) == nullptr;
 }
 
 std::int64_t chunk_check_bytes(const StoredArray& array) {
   if (!has_checkable_chunks(array) && !array.decoded_here) return 0;
-  return static_cast<std::int64_t>(ChunkReader::footprint(array) + num_chunk_rows(array) / 8 + 8);
+  const auto noted = static_cast<std::int64_t>(num_chunk_rows(array) / 8 + 8);
+  if (array.filters.empty()) return noted + array.index->memory_bytes();
+  return noted + static_cast<std::int64_t>(ChunkReader::footprint(array));
 }
 
 void check_chunks(const StoredArray& array, std::int64_t first, std::int64_t count,
@@ -38,11 +63,13 @@ void check_chunks(const StoredArray& array, std::int64_t first, std::int64_t cou
   for (std::int64_t chunk = first / chunk_rows; chunk <= (first + count - 1) / chunk_rows;
        ++chunk) {
     if (array.checked[static_cast<std::size_t>(chunk)]) continue;
-    ChunkStart start{static_cast<hsize_t>(chunk * chunk_rows)};
+    const ChunkStart start{static_cast<hsize_t>(chunk * chunk_rows)};
     try {
-      do {
-        (void)reader.read(start);  // what libhdf5 cannot find it cannot read either
-      } while (advance(start, array));
+      if (array.filters.empty()) {
+        look_up(array, start);
+      } else {
+        decode(reader, array, start);
+      }
     } catch (const DamagedChunkError& error) {
       throw Error(ErrorCode::corrupt_data, array.describe_chunk(chunk, path) + " is damaged: " +
                                                error.what() + "; copy or download the file again");

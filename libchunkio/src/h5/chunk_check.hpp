@@ -1,8 +1,10 @@
-/// What libhdf5 does not check before it hands out the rows of a filtered chunk.
+/// What libhdf5 does not check before it hands out the rows of a chunk.
 ///
 /// libhdf5 1.10.8 takes what the filters gave for a chunk whatever its size: of a shorter one it
 /// delivers the memory behind it, and a crafted stream grows until memory ends. So each chunk is
-/// decoded once here, into memory of a known size, before libhdf5 may read it.
+/// decoded once here, into memory of a known size, before libhdf5 may read it. Without filters it
+/// does the same to what the file stores of a chunk, up to 1.14.5 at least: there its size is
+/// looked up.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +15,7 @@
 namespace chunkio::h5 {
 
 /// Whether libhdf5 reads the chunks of the array, and check_chunks() can look into them: all of its
-/// filters are among those of filters.hpp.
+/// filters are among those of filters.hpp, or it has none and an index.
 [[nodiscard]] bool has_checkable_chunks(const StoredArray& array) noexcept;
 
 /// Bytes that checking takes, or decoding here (StoredArray::decoded_here), for the memory budget.

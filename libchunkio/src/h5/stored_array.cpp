@@ -170,7 +170,7 @@ class Inspection {
       num_values = std::min(num_values, values.size());
       step.values.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(num_values));
       // libhdf5 gives elements of any length no size, without which each chunk skips the shuffle.
-      if (filter == FilterStep::kShuffle && step.values.empty() && has_variable_length()) {
+      if (filter == FilterStep::kShuffle && step.values.empty() && is_of_any_length(type_.get())) {
         step.values = {1};
       }
       array_.stored.filters.push_back(step.name);
@@ -194,17 +194,38 @@ class Inspection {
     array_.partial_chunks_filtered = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0;
   }
 
-  [[nodiscard]] bool has_variable_length() const {
-    return H5Tget_class(type_.get()) == H5T_VLEN || H5Tis_variable_str(type_.get()) > 0;
+  [[nodiscard]] static bool is_of_any_length(hid_t type) {
+    return H5Tget_class(type) == H5T_VLEN || H5Tis_variable_str(type) > 0;
   }
 
-  /// In the file, where elements of any length are a length and a place in a global heap.
+  /// Of an element in the file, where what may have any length is a length and a place in a global
+  /// heap; libhdf5 gives the size in memory, where it is a pointer.
   [[nodiscard]] std::int64_t stored_element_bytes() const {
-    if (!has_variable_length()) return static_cast<std::int64_t>(H5Tget_size(type_.get()));
     const ListId creation(check_id(H5Fget_create_plist(file_.file().get()), action_, path_));
     std::size_t address_bytes = 0;
     check_status(H5Pget_sizes(creation.get(), &address_bytes, nullptr), action_, path_);
-    return 4 + static_cast<std::int64_t>(address_bytes) + 4;
+    return stored_bytes_of(type_.get(), 4 + static_cast<std::int64_t>(address_bytes) + 4);
+  }
+
+  [[nodiscard]] std::int64_t stored_bytes_of(hid_t type, std::int64_t place_bytes) const {
+    if (is_of_any_length(type)) return place_bytes;
+    auto bytes = static_cast<std::int64_t>(H5Tget_size(type));
+    const auto grow = [&](hid_t part, std::int64_t count) {
+      const auto in_memory = static_cast<std::int64_t>(H5Tget_size(part));
+      bytes += count * (stored_bytes_of(part, place_bytes) - in_memory);
+    };
+    if (H5Tget_class(type) == H5T_ARRAY) {
+      const TypeId element(check_id(H5Tget_super(type), action_, path_));
+      const auto in_memory = static_cast<std::int64_t>(H5Tget_size(element.get()));
+      grow(element.get(), bytes / std::max<std::int64_t>(in_memory, 1));
+    }
+    const int num_members = H5Tget_class(type) == H5T_COMPOUND ? H5Tget_nmembers(type) : 0;
+    for (int i = 0; i < num_members; ++i) {
+      const TypeId member(
+          check_id(H5Tget_member_type(type, static_cast<unsigned int>(i)), action_, path_));
+      grow(member.get(), 1);
+    }
+    return bytes;
   }
 
   void limit_chunks() {

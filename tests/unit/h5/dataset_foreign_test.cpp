@@ -416,6 +416,21 @@ TEST_F(DatasetTest, RowsThatCannotBeReadAreNamed) {
                [&] { dataset.read_field("depth", 1, 2, values); });
 }
 
+TEST_F(DatasetTest, ChunksAreAsLongAsTheirShapeSays) {
+  const std::string path = h5py_file(folder_, "short_chunks");
+  const Dataset dataset = Dataset::open(path);
+  std::vector<std::byte> values(std::size_t{4} * 6 * 8);
+  expect_error(ErrorCode::corrupt_data, {path, "rows 0 to 1) of depth", "96 bytes"},
+               [&] { dataset.read_field("depth", 0, 4, values); });
+}
+
+TEST_F(DatasetTest, WhenToFillMayBeDamaged) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "odd_fill_time"));
+  std::vector<std::int64_t> values(4);
+  dataset.read_field("depth", 0, 4, std::as_writable_bytes(std::span(values)));
+  EXPECT_EQ(values, (std::vector<std::int64_t>{0, 1, 2, 3}));
+}
+
 /// Opened anew for each piece, libhdf5 would decode the chunk for each piece.
 TEST_F(DatasetTest, AFieldStaysOpenUntilItsLastRow) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "label_pieces"));
