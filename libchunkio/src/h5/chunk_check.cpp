@@ -1,6 +1,5 @@
 #include "h5/chunk_check.hpp"
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -17,27 +16,6 @@ namespace {
 std::size_t num_chunk_rows(const StoredArray& array) {
   return static_cast<std::size_t>(
       base::ceil_divide(array.stored.shape[0], array.stored.chunk_shape[0]));
-}
-
-// Of all chunks along all axes but the first:
-
-/// \throws Error if an entry of the index cannot be true.
-void look_up(const StoredArray& array, ChunkStart start) {
-  std::array<std::int64_t, Shape::kMaxRank> coord{};
-  const std::size_t rank = array.stored.shape.rank();
-  do {
-    for (std::size_t axis = 0; axis < rank; ++axis) {
-      coord[axis] = static_cast<std::int64_t>(start[axis]) / array.stored.chunk_shape[axis];
-    }
-    (void)array.index->find(std::span(coord).first(rank));
-  } while (advance(start, array));
-}
-
-/// \throws DamagedChunkError, Error hdf5_failed, out_of_resources.
-void decode(ChunkReader& reader, const StoredArray& array, ChunkStart start) {
-  do {
-    (void)reader.read(start);  // what libhdf5 cannot find it cannot read either
-  } while (advance(start, array));
 }
 
 }  // namespace
@@ -63,13 +41,18 @@ void check_chunks(const StoredArray& array, std::int64_t first, std::int64_t cou
   for (std::int64_t chunk = first / chunk_rows; chunk <= (first + count - 1) / chunk_rows;
        ++chunk) {
     if (array.checked[static_cast<std::size_t>(chunk)]) continue;
-    const ChunkStart start{static_cast<hsize_t>(chunk * chunk_rows)};
+    if (array.filters.empty()) {
+      for_each_column(*array.index, chunk, [&](std::span<const std::int64_t> position) {
+        (void)array.index->find(position);
+      });
+      array.checked[static_cast<std::size_t>(chunk)] = true;
+      continue;
+    }
+    ChunkStart start{static_cast<hsize_t>(chunk * chunk_rows)};
     try {
-      if (array.filters.empty()) {
-        look_up(array, start);
-      } else {
-        decode(reader, array, start);
-      }
+      do {
+        (void)reader.read(start);  // what libhdf5 cannot find it cannot read either
+      } while (advance(start, array));
     } catch (const DamagedChunkError& error) {
       throw Error(ErrorCode::corrupt_data, array.describe_chunk(chunk, path) + " is damaged: " +
                                                error.what() + "; copy or download the file again");

@@ -20,6 +20,7 @@
 /// Library::lock() before its own mutex.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -115,5 +116,22 @@ class ChunkIndex {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Calls visit(position) for the position in the grid of each chunk of row `chunk` of chunks.
+template <class Visit>
+void for_each_column(const ChunkIndex& index, std::int64_t chunk, Visit visit) {
+  const std::span<const std::int64_t> grid = index.grid();
+  std::array<std::int64_t, Shape::kMaxRank> position{};
+  position[0] = chunk;
+  for (;;) {
+    visit(std::span<const std::int64_t>(position.data(), grid.size()));
+    std::size_t axis = grid.size() - 1;
+    for (; axis > 0; --axis) {
+      if (++position[axis] < grid[axis]) break;
+      position[axis] = 0;
+    }
+    if (axis == 0) return;
+  }
+}
 
 }  // namespace chunkio::h5

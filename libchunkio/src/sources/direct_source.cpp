@@ -62,7 +62,7 @@ class DirectSource::SmallChunks {
   void add(std::int64_t chunk, std::size_t first, std::size_t last, const std::stop_token& stop,
            ReadCost& cost) {
     std::int64_t column = 0;
-    for_each_column(*array_.index, chunk, [&](std::span<const std::int64_t> position) {
+    h5::for_each_column(*array_.index, chunk, [&](std::span<const std::int64_t> position) {
       if (found_.size() == kMost) place(stop, cost);
       try {
         add_one(position, {.number = column++,
@@ -292,7 +292,7 @@ ReadCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> r
         small->add(chunk, first, last, stop, cost);
       } else {
         try {
-          for_each_column(*array_->index, chunk, [&](std::span<const std::int64_t> position) {
+          h5::for_each_column(*array_->index, chunk, [&](std::span<const std::int64_t> position) {
             place_chunk(position, {group.first_row, rows.subspan(first, last - first)}, reader,
                         scratch, stop, cost);
           });

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -21,23 +20,6 @@
 #include "sources/row_extents.hpp"
 
 namespace chunkio::sources {
-
-/// Calls visit(position) for the position in the grid of each chunk of row `chunk` of chunks.
-template <class Visit>
-void for_each_column(const h5::ChunkIndex& index, std::int64_t chunk, Visit visit) {
-  const std::span<const std::int64_t> grid = index.grid();
-  std::array<std::int64_t, Shape::kMaxRank> position{};
-  position[0] = chunk;
-  for (;;) {
-    visit(std::span<const std::int64_t>(position.data(), grid.size()));
-    std::size_t axis = grid.size() - 1;
-    for (; axis > 0; --axis) {
-      if (++position[axis] < grid[axis]) break;
-      position[axis] = 0;
-    }
-    if (axis == 0) return;
-  }
-}
 
 /// Calls visit(offset, bytes) for the ranges of the file that hold rows `wanted` of the dataset:
 /// whole chunks where they are filtered. Small chunks that lie one behind the other, with no larger
@@ -68,7 +50,7 @@ void for_each_stored_range(const h5::StoredArray& array, const RowRange& wanted,
   for (std::int64_t chunk = wanted.begin / chunk_rows; chunk * chunk_rows < wanted.end && readable;
        ++chunk) {
     const std::int64_t chunk_row = chunk * chunk_rows;
-    for_each_column(*array.index, chunk, [&](std::span<const std::int64_t> position) {
+    h5::for_each_column(*array.index, chunk, [&](std::span<const std::int64_t> position) {
       if (!readable) return;
       try {
         const h5::ChunkEntry entry = array.index->find(position);
