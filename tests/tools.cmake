@@ -7,7 +7,7 @@ if(CHUNKIO_HAS_CODECS)
 endif()
 
 if(CHUNKIO_HAS_CURL)
-  chunkio_add_cli_tests(medium remote)
+  chunkio_add_cli_tests(medium object_store remote remote_cache remote_index)
 endif()
 
 # Signals while libhdf5 does not return, by a library that is loaded before it.
