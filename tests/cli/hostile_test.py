@@ -270,6 +270,21 @@ class HostileFileTest(CliTest):
         if re.search(r"^HDF5 +1\.10\.", self.h5pack("--version"), re.MULTILINE):
             self.assertGreater(refused, 0)
 
+    def test_a_file_that_no_libhdf5_returns_from(self):
+        """Up to 2.2, it goes on behind free space of a heap by the size that this claims to have."""
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            layout = h5py.VirtualLayout((40, 8, 8, 3), np.uint8)
+            layout[:] = h5py.VirtualSource("other.h5", "images", (40, 8, 8, 3))
+            file.create_virtual_dataset("images", layout)
+        content = bytearray((self.dir / "x.h5").read_bytes())
+        at = content.index(b"GCOL") + 16
+        while index := int.from_bytes(content[at:at + 2], "little"):
+            at += 16 + -(-int.from_bytes(content[at + 8:at + 16], "little") // 8) * 8
+        self.assertEqual(index, 0, "free space")
+        content[at + 8:at + 16] = bytes(8)
+        (self.dir / "x.h5").write_bytes(content)
+        self.assert_fails(["info", "x.h5"], r"x\.h5 is damaged or hostile.*did not end within 10 s")
+
     @under_strace.required
     def test_a_file_that_is_trusted_is_opened_at_once(self):
         self.write_h5("x.h5", images=pictures())

@@ -120,9 +120,9 @@ struct OpenOptions {
   /// source file that a virtual dataset lacks reads as the fill value.
   bool allow_external = false;
   /// Path of a program that looks at each file first: `chunkio-probe`, which is installed with this
-  /// library. libhdf5 before 2.0 crashes on some damaged files, and hangs on others; there such a
-  /// file is an error then (corrupt_data, after 10 seconds at most). Takes some milliseconds a
-  /// file. Empty: none.
+  /// library. libhdf5, 2.2 too, crashes on some damaged files and hangs on others; such a file is
+  /// an error then (corrupt_data, after 10 seconds at most). Takes some milliseconds a file. Empty:
+  /// none.
   std::string probe = {};
   RemoteOptions remote = {};
 };

@@ -84,8 +84,8 @@ class Dataset(_core.Dataset):
             sample is a column of it. A CSR matrix is delivered as it is.
         allow_external: read also what lies outside of the file, through links and virtual datasets. Only for files
             you trust.
-        probe: path of the program `chunkio-probe`, which looks at each file first: libhdf5 before 2.0 crashes on some
-            damaged files, which are then an error. "": none does.
+        probe: path of the program `chunkio-probe`, which looks at each file first: libhdf5 crashes on some damaged
+            files, which are then an error. "": none does.
         remote_requests: of an address: requests of 2 MiB that a Loader has under way at the same time.
         remote_timeout: of an address: seconds for which a request that brings nothing is tried again.
         remote_cache: of an address: a folder on a local disk that keeps downloaded bytes for later epochs, other runs

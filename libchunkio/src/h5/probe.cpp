@@ -31,9 +31,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of libhdf5, the first that withstands files that were made to harm.
-constexpr unsigned kTrustedMajor = 2;
-
 /// That a program may be given: far more than describes any file.
 constexpr std::int64_t kMostServed = std::int64_t{256} << 20;
 
@@ -144,8 +141,6 @@ class Child {
 
 void probe_file(const std::string& program, const ByteSource& source,
                 std::chrono::milliseconds most) {
-  const LibraryNumber version = Library::version();
-  if (version.major >= kTrustedMajor) return;
   const std::string& path = source.name();
   const bool local = io::as_local_file(source) != nullptr;
   std::array<int, 2> ends{};
@@ -172,12 +167,13 @@ void probe_file(const std::string& program, const ByteSource& source,
   if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
     throw Error(ErrorCode::cancelled, "looking at " + path + " was stopped");
   }
+  const std::string version = Library::version().text();
   throw Error(ErrorCode::corrupt_data,
               path + " is damaged or hostile: a process that looked at it " +
                   (end == End::late      ? "did not end within " + base::to_text(most)
                    : end == End::endless ? "read more than 256 MiB to learn what is in it"
-                   : signal != 0         ? "crashed in libhdf5 " + version.text()
-                                         : "ran out of memory in libhdf5 " + version.text()) +
+                   : signal != 0         ? "crashed in libhdf5 " + version
+                                         : "ran out of memory in libhdf5 " + version) +
                   "; copy or download it again, or trust it",
               "probe");
 }

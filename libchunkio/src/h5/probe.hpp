@@ -1,7 +1,7 @@
 /// Has a process of its own look at a file first.
 ///
-/// libhdf5 before 2.0 crashes on some damaged files and never returns from others. A process that
-/// walks the whole file (walk_file()) meets both without harm to this one.
+/// libhdf5 crashes on some damaged files and never returns from others. A process that walks the
+/// whole file (walk_file()) meets both without harm to this one.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace chunkio::h5 {
 
 /// Runs `program` with the path of a local file as its argument, or with `-` for other sources,
 /// whose bytes it is then given (probe_wire.hpp): what it asks for is read here, and is near when
-/// this process opens the file. Starts nothing where libhdf5 is 2.0 or newer. Thread-safe.
+/// this process opens the file. Thread-safe.
 /// \param most  how long it may take, without the time in which it waits for bytes.
 /// \throws Error corrupt_data (it crashed, did not end in time, or read on without end), not_found
 ///         (there is no such program), io_failed (no process), cancelled (a signal that was meant
