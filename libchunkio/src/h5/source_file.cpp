@@ -67,8 +67,9 @@ std::optional<Error> SourceFile::take_failure() noexcept {
 }
 
 unsigned long SourceFile::features() const noexcept {
-  if (probed_ != nullptr) return 0;  // no sieve buffer and no aggregation: one request a chunk
-  return H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
+  if (probed_ != nullptr) return 0;  // no aggregation: one request a chunk
+  // No sieve buffer: rows are asked for in one run, and libhdf5 2.2 would read 64 KiB for a few.
+  return H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
          H5FD_FEAT_AGGREGATE_SMALLDATA;
 }
 
