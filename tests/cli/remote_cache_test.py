@@ -54,7 +54,7 @@ class RemoteCacheTest(RemoteTest):
         self.pack(per_class=120)
         expected = self.digests("photos.h5")
         server = self.serve(lambda number: 0.02)
-        stream = ["stream", f"{server.url}/photos.h5", "--digest", "--epochs", 2, "--batch", 16, "--json",
+        stream = ["stream", f"{server.url}/photos.h5", "--digest", "--epochs", 2, "--batch", 16, "--json", "--quiet",
                   "--remote-cache", "kept"]
         killed = self.start(stream)
         wait_for(lambda: len(server.requests) > 5)
