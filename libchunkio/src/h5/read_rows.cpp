@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include <hdf5.h>
@@ -30,6 +30,16 @@ void check_range(std::int64_t size, std::int64_t first, std::int64_t count, cons
   }
 }
 
+/// As a number: that of a damaged file need not be an enumerator, which must not even be loaded, as
+/// std::bit_cast() does.
+template <typename Enumeration>
+int stored_number(const Enumeration& stored) {
+  int number = 0;
+  static_assert(sizeof number == sizeof stored);
+  std::memcpy(&number, &stored, sizeof number);
+  return number;
+}
+
 /// Puts the fill value into `out` if libhdf5 will not: it leaves memory as it is, with what another
 /// row left there, where a chunk has no storage and the file says never to fill.
 void fill_if_never_filled(const DatasetId& dataset, DType dtype, std::span<std::byte> out,
@@ -39,9 +49,8 @@ void fill_if_never_filled(const DatasetId& dataset, DType dtype, std::span<std::
   H5D_alloc_time_t allocation = H5D_ALLOC_TIME_ERROR;
   check_status(H5Pget_fill_time(creation.get(), &fill), action, path);
   check_status(H5Pget_alloc_time(creation.get(), &allocation), action, path);
-  // As numbers: those of a damaged file need not be enumerators.
-  const int fill_number = std::bit_cast<int>(fill);
-  const int allocation_number = std::bit_cast<int>(allocation);
+  const int fill_number = stored_number(fill);
+  const int allocation_number = stored_number(allocation);
   // Files of DatasetWriter: nothing is missing.
   if (fill_number != H5D_FILL_TIME_NEVER || allocation_number == H5D_ALLOC_TIME_EARLY) return;
   std::vector<std::byte> element(size_of(dtype));
