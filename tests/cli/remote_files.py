@@ -33,10 +33,10 @@ class RemoteTest(CliTest):
         """Some 9 MB, in 9 chunks."""
         self.pack_photos("--chunk", 14, *options, per_class=per_class, height=size, width=size, output=output)
 
-    def write_small_chunks(self):
-        """Some 2.5 MB; h5pack would not write such a file."""
-        self.write_h5("small.h5", images={"data": np.random.default_rng(0).integers(0, 255, (3000, 16, 16, 3), np.uint8),
-                                          "chunks": (1, 16, 16, 3)}, labels=np.arange(3000) % 7)
+    def write_small_chunks(self, name="small.h5", count=3000):
+        """Images of 768 bytes, each a chunk; h5pack would not write such a file."""
+        self.write_h5(name, images={"data": np.random.default_rng(0).integers(0, 255, (count, 16, 16, 3), np.uint8),
+                                    "chunks": (1, 16, 16, 3)}, labels=np.arange(count) % 7)
 
     def pack_every_kind(self):
         self.pack()
@@ -49,8 +49,7 @@ class RemoteTest(CliTest):
 
     def pack_spread(self):
         """Some 25 MB, with an index of chunks that is spread over them in some 500 nodes."""
-        self.write_h5("spread.h5", images={"data": np.random.default_rng(0).integers(0, 255, (30_000, 16, 16, 3), np.uint8),
-                                           "chunks": (1, 16, 16, 3)}, labels=np.arange(30_000) % 7)
+        self.write_small_chunks("spread.h5", 30_000)
 
     def digests(self, path, *options):
         epochs = self.h5pack_json("stream", path, "--digest", "--epochs", 2, "--batch", 16, *options)
