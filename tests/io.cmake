@@ -29,6 +29,7 @@ chunkio_add_unit_tests(
           unit/base/streaming_copy_test.cpp
           unit/sources/trial_source_test.cpp
           unit/sources/trial_test.cpp
+          unit/io/usual_time_test.cpp
           unit/sources/verifying_source_test.cpp
   LIBRARIES chunkio_libdeflate chunkio_filters)
 set_source_files_properties(unit/h5/decompressor_test.cpp PROPERTIES COMPILE_DEFINITIONS

@@ -8,6 +8,7 @@ endif()
 
 if(CHUNKIO_HAS_CURL)
   chunkio_add_cli_tests(medium object_store remote remote_cache remote_index)
+  chunkio_add_cli_tests(long remote_faults)
 endif()
 
 # Signals while libhdf5 does not return, by a library that is loaded before it.

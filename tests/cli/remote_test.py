@@ -165,6 +165,7 @@ class WebServerTest(RemoteTest):
         wait_for(lambda: len(first.requests) > 4)
         first.close()
         time.sleep(2)
+        self.assertIsNone(process.poll(), "it waits")
         self.serve(port=first.port)
         code, out, errors = self.end(process)
         self.assertEqual((code, errors), (0, ""))

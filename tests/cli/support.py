@@ -266,6 +266,17 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
 
+    def h5pack_peak(self, *arguments):
+        """Runs h5pack, which must succeed; returns its stdout and the most memory that it had, in bytes."""
+        process = self.start(arguments)
+        out, errors = process.stdout.read(), process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        process.stdout.close()
+        process.stderr.close()
+        self.assertEqual(process.returncode, 0, errors)
+        return out, usage.ru_maxrss << 10
+
     def libhdf5_is_old(self):
         """Whether that of h5pack crashes over some of damaged_heaps()."""
         return re.search(r"^HDF5 +1\.10\.", self.h5pack("--version"), re.MULTILINE) is not None

@@ -39,13 +39,16 @@ class FileServer(LocalServer):
             number = len(self.requests)
             self.requests.append((path, request.headers.get("Range")))
         fault = self.faults(number)
+        if isinstance(fault, float):
+            self.stopping.wait(fault)
+        if self.stopping.is_set():
+            request.close_connection = True  # as others do, which the client keeps open
+            return None
         status = fault.pop("status") if isinstance(fault, dict) else fault if type(fault) is int else None
         if self.keys is not None and not self.signed_well(request):
             return self.send(request, 403, b"<Error><Code>SignatureDoesNotMatch</Code><StringToSign>secret</StringToSign></Error>")
         if status is not None:
             return self.send(request, status, b"<Error><Code>SlowDown</Code></Error>", fault if isinstance(fault, dict) else {})
-        if isinstance(fault, float):
-            self.stopping.wait(fault)
         if fault == "hang":
             self.stopping.wait(60)
             return None

@@ -17,8 +17,6 @@ constexpr std::int64_t kFewestBlocks = 4;
 /// How long a worker waits for a block at least, and how many times as long as blocks take.
 constexpr double kPatienceSeconds = 0.25;
 constexpr double kPatience = 4;
-/// Of a new figure in an average.
-constexpr double kWeight = 0.1;
 
 }  // namespace
 
@@ -114,7 +112,7 @@ std::int64_t BlocksAhead::end_of_block(std::int64_t begin) const noexcept {
 bool BlocksAhead::wait_for(const Block& block, std::unique_lock<std::mutex>& lock) {
   const auto is_read = [&block] { return block.state != State::reading; };
   if (shape_.impatient) {
-    const double patience = std::max(kPatienceSeconds, kPatience * block_seconds_);
+    const double patience = std::max(kPatienceSeconds, kPatience * block_time_.seconds());
     arrived_.wait_for(lock, std::chrono::duration<double>(patience), is_read);
   } else {
     arrived_.wait(lock, is_read);
@@ -193,7 +191,7 @@ void BlocksAhead::serve(const std::stop_token& stop) {
     }
     const double seconds = watch.lap();
     lock.lock();
-    if (read) block_seconds_ += (seconds - block_seconds_) * (block_seconds_ > 0 ? kWeight : 1);
+    if (read) block_time_.add(seconds);
     const bool wanted = block->state == State::reading;
     block->state = State::ready;
     if (!wanted || !read) give_back(*block);

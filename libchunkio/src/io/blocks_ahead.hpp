@@ -24,6 +24,7 @@
 #include <chunkio/byte_source.hpp>
 
 #include "base/host_memory.hpp"
+#include "io/usual_time.hpp"
 #include "io/wrapping_source.hpp"
 
 namespace chunkio::io {
@@ -86,7 +87,7 @@ class BlocksAhead {
   std::deque<std::shared_ptr<Block>> queue_;
   base::HostBuffer memory_;
   std::vector<std::byte*> free_;
-  double block_seconds_ = 0;           // that reading one takes, on average over the last few
+  UsualTime block_time_;               // that reading one takes
   std::vector<std::jthread> threads_;  // last: joined before anything they use is gone
 };
 

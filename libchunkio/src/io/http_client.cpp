@@ -31,7 +31,6 @@ namespace chunkio::io {
 namespace {
 
 constexpr long kConnectSeconds = 10;
-constexpr long kSilentSeconds = 10;
 /// So much of what a store says of an error is looked at.
 constexpr std::size_t kErrorBytes = 4096;
 /// SHA-256, of the body of a request that has none.
@@ -265,7 +264,7 @@ void HttpClient::give_back(std::unique_ptr<Connection> connection) {
 }
 
 HttpReply HttpClient::get(const ObjectAddress& object, const StoreKey* key, std::int64_t begin,
-                          std::span<std::byte> out, const std::string& validator,
+                          std::span<std::byte> out, const std::string& validator, long silence,
                           const std::stop_token& stop) {
   std::unique_ptr<Connection> connection = take();
   Transfer transfer{.begin = begin, .out = out};
@@ -290,7 +289,7 @@ HttpReply HttpClient::get(const ObjectAddress& object, const StoreKey* key, std:
   connection->option(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   connection->option(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   connection->option(CURLOPT_LOW_SPEED_LIMIT, 1L);
-  connection->option(CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
+  connection->option(CURLOPT_LOW_SPEED_TIME, silence);
   connection->option(CURLOPT_BUFFERSIZE, 512L << 10);
   connection->option(CURLOPT_RANGE, range.c_str());
   connection->option(CURLOPT_HEADERFUNCTION, &on_header);
@@ -364,7 +363,7 @@ std::shared_ptr<HttpClient> HttpClient::shared() {
 }
 
 HttpReply HttpClient::get(const ObjectAddress&, const StoreKey*, std::int64_t, std::span<std::byte>,
-                          const std::string&, const std::stop_token&) {
+                          const std::string&, long, const std::stop_token&) {
   return {};
 }
 

@@ -67,13 +67,14 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  /// Asks for bytes [begin, begin + out.size()), once. Blocks until they are there, or 10 seconds
-  /// passed without a byte.
+  /// Asks for bytes [begin, begin + out.size()), once. Blocks until they are there, or none has
+  /// come for too long.
   /// \param key        that signs the request, of an object store; null: nothing does.
   /// \param validator  of which version they shall be; empty: of any.
+  /// \param silence    that is too long, in seconds.
   /// \throws std::bad_alloc; all else is in the reply.
   [[nodiscard]] HttpReply get(const ObjectAddress& object, const StoreKey* key, std::int64_t begin,
-                              std::span<std::byte> out, const std::string& validator,
+                              std::span<std::byte> out, const std::string& validator, long silence,
                               const std::stop_token& stop);
   /// \throws std::bad_alloc; all else is in the answer.
   [[nodiscard]] HttpAnswer ask(const HttpQuestion& question);

@@ -37,6 +37,11 @@ constexpr std::int64_t kNear = std::int64_t{1} << 20;
 constexpr std::size_t kMergedRequests = 4;
 constexpr double kFirstPause = 0.05;
 constexpr double kLongestPause = 2;
+/// A request that brings nothing is sent again: after kSilence times as long as requests take, in
+/// seconds within these bounds, and twice as long each time.
+constexpr double kSilence = 8;
+constexpr double kLeastSilence = 2;
+constexpr double kMostSilence = 10;
 /// A server that is not there when a file is opened will not come: its name may be wrong.
 constexpr int kTriesToReachServer = 3;
 
@@ -151,18 +156,31 @@ ObjectVersion RemoteFile::object_version() const {
                                 "modification, so a new version would not be noticed"));
 }
 
-HttpReply RemoteFile::ask(std::int64_t begin, std::span<std::byte> out,
+HttpReply RemoteFile::ask(std::int64_t begin, std::span<std::byte> out, int in_vain,
                           const std::stop_token& stop) const {
   std::optional<StoreKey> key;
   if (object_.keys) key = object_.keys->current();
-  return client_->get(object_, key ? &*key : nullptr, begin, out, validator_, stop);
+  double silence = 0;
+  {
+    const std::lock_guard lock(time_mutex_);
+    silence = std::max(kLeastSilence, kSilence * request_time_.seconds());
+  }
+  silence = std::min(kMostSilence, silence * (1 << std::min(in_vain, 3)));
+  base::Stopwatch watch;
+  HttpReply reply = client_->get(object_, key ? &*key : nullptr, begin, out, validator_,
+                                 static_cast<long>(silence), stop);
+  if (reply.received == out.size()) {
+    const std::lock_guard lock(time_mutex_);
+    request_time_.add(watch.lap());
+  }
+  return reply;
 }
 
 BlockCache::Block RemoteFile::read_first_block() {
   auto block = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(kBlockBytes));
   Retries retries(options_.timeout_seconds);
   for (;;) {
-    const HttpReply reply = ask(0, *block, {});
+    const HttpReply reply = ask(0, *block, retries.in_vain(), {});
     const bool empty = reply.status == 416 && reply.object_bytes == 0;
     if (reply.status == 206 && reply.failure.empty() && reply.range && reply.object_bytes > 0 &&
         reply.object_bytes <= kMostBytes &&
@@ -348,7 +366,7 @@ void RemoteFile::download(std::int64_t offset, std::span<std::byte> out,
                           const std::stop_token& stop) const {
   Retries retries(options_.timeout_seconds);
   while (!out.empty()) {
-    const HttpReply reply = ask(offset, out, stop);
+    const HttpReply reply = ask(offset, out, retries.in_vain(), stop);
     if (reply.stopped) throw Error(ErrorCode::cancelled, "reading " + name() + " was stopped");
     refuse_what_is_final(reply);
     offset += static_cast<std::int64_t>(reply.received);

@@ -25,6 +25,7 @@
 #include "io/http_client.hpp"
 #include "io/object_address.hpp"
 #include "io/remote_index.hpp"
+#include "io/usual_time.hpp"
 #include "io/wrapping_source.hpp"
 
 namespace chunkio::io {
@@ -72,7 +73,8 @@ class RemoteFile final : public ByteSource, public std::enable_shared_from_this<
  private:
   friend class Distrust;
 
-  [[nodiscard]] HttpReply ask(std::int64_t begin, std::span<std::byte> out,
+  /// \param in_vain  requests before it that brought nothing.
+  [[nodiscard]] HttpReply ask(std::int64_t begin, std::span<std::byte> out, int in_vain,
                               const std::stop_token& stop) const;
   /// Learns the size and the validator from it. \returns null: the object is empty.
   [[nodiscard]] BlockCache::Block read_first_block();
@@ -101,6 +103,8 @@ class RemoteFile final : public ByteSource, public std::enable_shared_from_this<
   std::optional<RemoteIndex> index_;
   std::unique_ptr<DiskCache> cache_;  // or none
   mutable ClaimedRanges claimed_;     // that are being kept in it
+  mutable std::mutex time_mutex_;
+  mutable UsualTime request_time_;  // under time_mutex_
   mutable std::atomic<bool> changed_ = false;
   mutable std::atomic<int> distrusted_ = 0;  // how many say so
   mutable std::atomic<std::uint64_t> doubts_ = 0;
