@@ -38,10 +38,12 @@ constexpr std::size_t kMergedRequests = 4;
 constexpr double kFirstPause = 0.05;
 constexpr double kLongestPause = 2;
 /// A request that brings nothing is sent again: after kSilence times as long as requests take, in
-/// seconds within these bounds, and twice as long each time.
+/// seconds within these bounds, and twice as long each time. On a slow line, which requests share,
+/// the first tell little.
 constexpr double kSilence = 8;
 constexpr double kLeastSilence = 2;
 constexpr double kMostSilence = 10;
+constexpr int kFewRequests = 32;
 /// A server that is not there when a file is opened will not come: its name may be wrong.
 constexpr int kTriesToReachServer = 3;
 
@@ -160,10 +162,12 @@ HttpReply RemoteFile::ask(std::int64_t begin, std::span<std::byte> out, int in_v
                           const std::stop_token& stop) const {
   std::optional<StoreKey> key;
   if (object_.keys) key = object_.keys->current();
-  double silence = 0;
+  double silence = kMostSilence;
   {
     const std::lock_guard lock(time_mutex_);
-    silence = std::max(kLeastSilence, kSilence * request_time_.seconds());
+    if (request_time_.count() >= kFewRequests) {
+      silence = std::max(kLeastSilence, kSilence * request_time_.seconds());
+    }
   }
   silence = std::min(kMostSilence, silence * (1 << std::min(in_vain, 3)));
   base::Stopwatch watch;

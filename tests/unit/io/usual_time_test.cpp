@@ -14,9 +14,17 @@ TEST(UsualTime, AFewThatHangDoNotMoveIt) {
   std::uniform_real_distribution<double> usual(0.008, 0.012);
   for (int i = 0; i < 2000; ++i) {
     time.add(i % 20 == 19 ? 10 : usual(random));
-    EXPECT_GT(time.seconds(), 0.007);
-    EXPECT_LT(time.seconds(), 0.016);
+    EXPECT_GT(time.seconds(), i < 20 ? 0.004 : 0.007);
+    EXPECT_LT(time.seconds(), i < 20 ? 0.020 : 0.016);
   }
+}
+
+TEST(UsualTime, IsSoonFarFromAFirstFigureThatWasUnusual) {
+  UsualTime time;
+  time.add(0.01);
+  for (int i = 0; i < 20; ++i) time.add(0.1);
+  EXPECT_GT(time.seconds(), 0.09);
+  EXPECT_EQ(time.count(), 21);
 }
 
 TEST(UsualTime, FollowsWhatChanges) {
