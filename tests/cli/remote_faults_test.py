@@ -3,13 +3,11 @@ was met."""
 
 import json
 import random
-import time
 import unittest
 
 import h5py
 import numpy as np
 
-from file_server import wait_for
 from remote_files import RemoteTest
 
 EPOCHS = 8
@@ -49,26 +47,15 @@ class RemoteFaultsTest(RemoteTest):
                 server = self.serve(fail)
                 digests, peak = self.stream(f"{server.url}/train.h5")
                 self.assertEqual(digests, self.expected)
-                # The program itself has some 30 MiB of libraries.
-                self.assertLess(peak, BUDGET + (60 << 20))
+                self.assert_memory(peak, BUDGET)
                 self.assertGreater(len(failed), 50)
                 print(f"{fault}: {len(failed)} of {len(server.requests)} requests, {EPOCHS} epochs as from the disk, "
                       f"{peak >> 20} MiB", flush=True)
                 server.close()
 
     def test_a_server_that_is_away_for_long(self):
-        first = self.serve(lambda number: 0.1)
-        process = self.start(["stream", f"{first.url}/train.h5", "--digest", "--epochs", 3, "--batch", 64, "--window-bytes",
-                              "16MiB", "--json", "--quiet"])
-        wait_for(lambda: len(first.requests) > 20)
-        first.close()
-        time.sleep(20)
-        self.assertIsNone(process.poll(), "it waits")
-        self.serve(port=first.port)
-        code, out, errors = self.end(process)
-        self.assertEqual((code, errors), (0, ""))
-        self.assertEqual([json.loads(line)["pixel_digest"] for line in out.splitlines()],
-                         [pixel_digest for _, _, pixel_digest, _ in self.expected[:3]])
+        self.assert_waits_for_server("train.h5", 20, [pixel_digest for _, _, pixel_digest, _ in self.expected[:3]],
+                                     "--batch", 64, "--window-bytes", "16MiB")
 
 
 if __name__ == "__main__":

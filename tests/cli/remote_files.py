@@ -1,11 +1,13 @@
 """Files that tests pack, and then read from a server."""
 
+import json
 import os
+import time
 from unittest import mock
 
 import numpy as np
 
-from file_server import FileServer
+from file_server import FileServer, wait_for
 from matrices import anndata_file, random_matrix
 from support import CliTest
 
@@ -54,6 +56,20 @@ class RemoteTest(CliTest):
     def digests(self, path, *options):
         epochs = self.h5pack_json("stream", path, "--digest", "--epochs", 2, "--batch", 16, *options)
         return [(e["images"], e["order_digest"], e["pixel_digest"], e["field_digests"]) for e in epochs]
+
+    def assert_waits_for_server(self, path, seconds, pixel_digests, *options):
+        """The server of a file goes away in the first of as many epochs as there are digests, and comes back."""
+        first = self.serve(lambda number: 0.1)
+        process = self.start(["stream", f"{first.url}/{path}", "--digest", "--epochs", len(pixel_digests), "--json",
+                              "--quiet", *options])
+        wait_for(lambda: len(first.requests) > 4)
+        first.close()
+        time.sleep(seconds)
+        self.assertIsNone(process.poll(), "it waits")
+        self.serve(port=first.port)
+        code, out, errors = self.end(process)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual([json.loads(line)["pixel_digest"] for line in out.splitlines()], pixel_digests)
 
     def assert_same(self, url, path, *options):
         self.assertEqual(self.digests(url, *options), self.digests(path, *options))

@@ -158,18 +158,8 @@ class WebServerTest(RemoteTest):
 
     def test_a_server_that_is_gone_for_a_while(self):
         self.pack(per_class=120)
-        expected = self.digests("photos.h5")
-        first = self.serve(lambda number: 0.05)
-        process = self.start(["stream", f"{first.url}/photos.h5", "--digest", "--epochs", 2, "--batch", 16, "--json",
-                              "--quiet"])
-        wait_for(lambda: len(first.requests) > 4)
-        first.close()
-        time.sleep(2)
-        self.assertIsNone(process.poll(), "it waits")
-        self.serve(port=first.port)
-        code, out, errors = self.end(process)
-        self.assertEqual((code, errors), (0, ""))
-        self.assertEqual(out.count(expected[0][2]), 2, "the pixels of both epochs")
+        pixel_digests = [pixel_digest for _, _, pixel_digest, _ in self.digests("photos.h5")]
+        self.assert_waits_for_server("photos.h5", 2, pixel_digests, "--batch", 16)
 
     def test_a_server_that_is_gone_for_good(self):
         self.pack(per_class=120)
