@@ -243,8 +243,10 @@ struct LoaderFacts {
   OrderMode order = OrderMode::chunk_shuffled;
   Verify verify = Verify::off;
   Resident resident = Resident::none;
-  bool filtered = false;   ///< Images are stored compressed or otherwise filtered, or encoded.
-  bool encoded = false;    ///< They are JPEG, PNG or WebP images, decoded one by one.
+  bool filtered = false;  ///< Images are stored compressed or otherwise filtered, or encoded.
+  bool encoded = false;   ///< They are JPEG, PNG or WebP images, decoded one by one.
+  /// Of these a part is cut out anew each epoch, so that they cannot be resident.
+  bool random_crops = false;
   bool direct_io = false;  ///< Images are read bypassing the page cache.
   /// Storage is asked for row groups before a worker comes to them, where the order is known.
   bool reads_ahead = true;

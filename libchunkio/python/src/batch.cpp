@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
 
 #include "bindings.hpp"
@@ -13,7 +14,13 @@
 namespace chunkio::python {
 namespace {
 
-PyTensor images(const Batch& batch) { return tensor_of(batch, batch.images()); }
+PyTensor images(const Batch& batch) {
+  if (batch.is_sparse()) {
+    throw Error(ErrorCode::unsupported,
+                "the batch has no images, but rows of a sparse matrix; take them as `leading`");
+  }
+  return tensor_of(batch, batch.images());
+}
 
 /// A Tensor, or of a CSR matrix a SparseTensor.
 nb::object leading(const Batch& batch) {

@@ -86,6 +86,11 @@ PyTensor read_field(const PyDataset& dataset, const std::string& name, std::int6
   if (!field) {
     throw Error(ErrorCode::not_found, open.info().path + " has no field '" + name + "'");
   }
+  if (open.info().sparse && name == open.info().leading.name) {
+    throw Error(ErrorCode::unsupported, open.info().path + ": " + name +
+                                            " is a sparse matrix; read its rows with "
+                                            "dataset[first:last]");
+  }
   return read_rows(count, field->dtype, field->row_shape,
                    [&](std::span<std::byte> out) { open.read_field(name, first, count, out); });
 }

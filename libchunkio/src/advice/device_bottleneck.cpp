@@ -49,7 +49,10 @@ void add_echo(std::vector<Suggestion>& suggestions, const DeviceStats& stats, co
 
 void add_resident(std::vector<Suggestion>& suggestions, const DeviceStats& stats,
                   const Rates& rates) {
-  if (stats.resident || stats.dataset_bytes > stats.free_device_bytes) return;
+  if (stats.resident || stats.loader.facts.random_crops ||
+      stats.dataset_bytes > stats.free_device_bytes) {
+    return;
+  }
   const double kernel = share(stats.kernel_seconds, stats.seconds);
   suggestions.push_back(
       rates.suggestion("resident = require",

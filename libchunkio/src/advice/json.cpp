@@ -72,19 +72,13 @@ Json damaged_objects_json(const DatasetInfo& info) {
 }
 
 Json facts_json(const LoaderFacts& facts) {
-  return {{"source", to_string(facts.source)},
-          {"order", to_string(facts.order)},
-          {"verify", to_string(facts.verify)},
-          {"resident", to_string(facts.resident)},
-          {"filtered", facts.filtered},
-          {"encoded", facts.encoded},
-          {"direct_io", facts.direct_io},
-          {"reads_ahead", facts.reads_ahead},
-          {"num_cpus", facts.num_cpus},
-          {"group_samples", facts.group_samples},
-          {"prefetch_depth", facts.prefetch_depth},
-          {"image_bytes", facts.image_bytes},
-          {"spare_bytes", facts.spare_bytes}};
+  return {{"source", to_string(facts.source)},    {"order", to_string(facts.order)},
+          {"verify", to_string(facts.verify)},    {"resident", to_string(facts.resident)},
+          {"filtered", facts.filtered},           {"encoded", facts.encoded},
+          {"random_crops", facts.random_crops},   {"direct_io", facts.direct_io},
+          {"reads_ahead", facts.reads_ahead},     {"num_cpus", facts.num_cpus},
+          {"group_samples", facts.group_samples}, {"prefetch_depth", facts.prefetch_depth},
+          {"image_bytes", facts.image_bytes},     {"spare_bytes", facts.spare_bytes}};
 }
 
 Json stats_json(const LoaderStats& stats) {

@@ -39,7 +39,10 @@ Observed without_libhdf5(const LoaderStats& stats, const Prediction& prediction)
 void add_resident(Suggestions& suggestions, const LoaderStats& stats,
                   const Prediction& prediction) {
   const LoaderFacts& facts = stats.facts;
-  if (facts.resident == Resident::host || facts.image_bytes > facts.spare_bytes) return;
+  if (facts.resident == Resident::host || facts.random_crops ||
+      facts.image_bytes > facts.spare_bytes) {
+    return;
+  }
   Observed changed = prediction.observed();
   changed.rates.disk = {};
   changed.plan.decoded_bytes = 0;
@@ -100,13 +103,17 @@ void add_no_filter(Suggestions& suggestions, const LoaderStats& stats,
       std::max(changed.plan.request_bytes,
                changed.plan.sample_bytes *
                    std::max(stats.facts.group_samples, changed.plan.samples_per_group));
-  suggestions.push_back(prediction.suggestion(
-      "",
-      stats.facts.encoded ? "Store pixels of one size instead of encoded images (h5pack "
-                            "repack can make them), which takes more space and no decoding."
-                          : "Pack the file again without a filter with h5pack repack, "
-                            "which stores none by default.",
-      changed));
+  std::string text =
+      "Pack the file again without a filter with h5pack repack, which stores none by default.";
+  if (stats.facts.encoded) {
+    text =
+        "Store pixels of one size instead of encoded images (h5pack repack can make them), which "
+        "takes more space and no decoding.";
+    if (stats.facts.random_crops) {
+      text += " Random parts are then cut out when images are normalised (random_resized_crop).";
+    }
+  }
+  suggestions.push_back(prediction.suggestion("", text, changed));
 }
 
 void add_packing(Suggestions& suggestions, const LoaderStats& stats, const Prediction& prediction) {

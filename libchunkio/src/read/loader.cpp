@@ -190,6 +190,7 @@ struct Loader::Impl {
              .resident = options.memory.resident,
              .filtered = !info.stored.filters.empty() || info.encoded,
              .encoded = info.encoded.has_value(),
+             .random_crops = info.encoded && info.encoded->random_crops,
              .direct_io = opened.direct_io,
              .reads_ahead = opened.reads_ahead,
              .num_cpus = base::usable_cpus(),

@@ -130,6 +130,9 @@ TEST(Bottleneck, MemoryThatHoldsTheImagesIsTheBestCureOfADisk) {
   EXPECT_NEAR(find_bottleneck(stats).suggestions.front().stall, 0, 0.001);
   stats.facts.resident = Resident::host;
   EXPECT_EQ(find_suggestion(find_bottleneck(stats), "resident"), nullptr) << "it is on already";
+  stats.facts.resident = Resident::none;
+  stats.facts.random_crops = true;
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "resident"), nullptr) << "it would be an error";
 }
 
 TEST(Bottleneck, PredictionsAreThoseOfTheModel) {
@@ -150,6 +153,11 @@ TEST(Bottleneck, PredictionsAreThoseOfTheModel) {
   const Suggestion* const unfiltered = find_suggestion(found, "without a filter");
   ASSERT_NE(unfiltered, nullptr);
   EXPECT_NEAR(unfiltered->stall, 0, 0.001) << "nothing else takes time";
+  stats.facts.encoded = true;
+  EXPECT_NE(find_suggestion(find_bottleneck(stats), "instead of encoded images"), nullptr);
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "random_resized_crop"), nullptr);
+  stats.facts.random_crops = true;
+  EXPECT_NE(find_suggestion(find_bottleneck(stats), "random_resized_crop"), nullptr);
 }
 
 TEST(Bottleneck, WhatAStageDoesAloneReplacesWhatTheCountersSay) {

@@ -187,6 +187,8 @@ TEST(DeviceBottleneck, WhatWouldHelpTheBusDependsOnTheDevice) {
     EXPECT_GE(suggestion.stall, 0);
     EXPECT_LE(suggestion.images_per_second, 2000.5) << "more than is wanted";
   }
+  stats.loader.facts.random_crops = true;
+  EXPECT_EQ(find_suggestion(stats.bottleneck(), "resident"), nullptr) << "it would be an error";
 }
 
 }  // namespace

@@ -171,6 +171,8 @@ TEST_F(LoaderEncodedTest, KeptOnTheHostUnlessCropsAreRandom) {
   EXPECT_EQ(loader.epoch_stats(0).bytes_read + loader.epoch_stats(1).bytes_read,
             reading.epoch_stats(0).bytes_read);
   EXPECT_EQ(loader.epoch_stats(2).bytes_read, 0);
+  EXPECT_FALSE(loader.stats().facts.random_crops);
+  EXPECT_TRUE(Loader(open(kRandom), options()).stats().facts.random_crops);
   expect_error(ErrorCode::unsupported, {path_, "random crops", "resident"},
                [&] { Loader(open(kRandom), wanted); });
 }
