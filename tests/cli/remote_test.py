@@ -108,6 +108,17 @@ class WebServerTest(RemoteTest):
         self.assertLess(server.bytes, 2.6 * size, "for the index, and for an epoch")
         self.assert_same(f"{server.url}/spread.h5", "spread.h5")
 
+    def test_a_look_leaves_few_requests_to_opening(self):
+        """What another process looked at first is part of the index, and the rest comes together all the same."""
+        self.pack_spread()
+        server = self.serve()
+        counts = []
+        for options in ([], ["--trust"]):
+            before = len(server.requests)
+            self.h5pack("info", f"{server.url}/spread.h5", *options)
+            counts.append(len(server.requests) - before)
+        self.assertLessEqual(counts[0], counts[1] + 4)
+
     # ---- nginx ----
 
     def nginx(self):

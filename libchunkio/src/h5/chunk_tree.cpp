@@ -171,7 +171,7 @@ class Walk {
     // Level by level, as they lie in the file, so that storage that is far away merges requests.
     while (!nodes.empty()) {
       std::sort(nodes.begin(), nodes.end(), lies_before);
-      if (level == 1 && are_among_leaves(nodes) && !is_kept(nodes.front())) {
+      if (level == 1 && are_among_leaves(nodes) && !are_kept(nodes)) {
         nodes = sweep(nodes);
         level = 0;
         continue;
@@ -235,11 +235,15 @@ class Walk {
     }
   }
 
-  /// Whether no request is needed for a node. \pre it lies in the file.
-  [[nodiscard]] bool is_kept(const Node& node) const {
-    const std::int64_t at = *file_.offset(node.address, node_.size());
-    const ByteRange range{at, at + static_cast<std::int64_t>(node_.size())};
-    return bytes_.prefetch({&range, 1}) == nullptr;
+  /// Whether no request is needed for any of these. A process that looked at the file before may
+  /// have asked for some.
+  [[nodiscard]] bool are_kept(const std::vector<Node>& nodes) const {
+    return std::ranges::all_of(nodes, [this](const Node& node) {
+      const auto at = file_.offset(node.address, node_.size());
+      if (!at) return false;
+      const ByteRange range{*at, *at + static_cast<std::int64_t>(node_.size())};
+      return bytes_.prefetch({&range, 1}) == nullptr;
+    });
   }
 
   /// Whether parents of leaves lie too far from each other to share requests, and leaves do not:
