@@ -237,7 +237,8 @@ std::string report_text(const CsrCommand& command, const MatrixSource& source,
   if (result.num_duplicates > 0) {
     const bool summed = command.options.duplicates.value_or(source.duplicates()) == Duplicates::sum;
     text += "  " + cli::format_count(result.num_duplicates) +
-            " entries were of a row and column that had one: " +
+            (result.num_duplicates == 1 ? " entry was" : " entries were") +
+            " of a row and column that had one: " +
             (summed ? "values were summed" : "the last one was kept") + "\n";
   }
   if (result.num_empty_rows > 0) {
