@@ -6,7 +6,8 @@ FILE is served on the loopback, twice: by nginx, as fast as it can, and by a ser
 request wait for 60 ms and sends 125 MB/s in all (1 Gb/s), as from a store that is far away. Rounds are interleaved: curl
 asks for the same bytes in ranges of 2 MiB, 32 at the same time (`curl --parallel`), then h5pack delivers an epoch with
 two threads, comparing digests on arrival and without, from a disk cache (`--remote-cache`) that holds the file, and from
-the file itself. Before the clock runs, h5pack delivers the same digest as from the disk.
+the file itself. Before the clock runs, h5pack delivers the same digest as from the disk. Last comes a server that gives
+each request a rate of its own, and more and more requests.
 """
 
 import argparse
@@ -53,6 +54,17 @@ class FarServer(http.server.ThreadingHTTPServer):
             wait = self.free - time.monotonic()
         if wait > 0.002:
             time.sleep(wait)
+
+
+class StoreServer(FarServer):
+    """Sends each request after a delay and at a rate of its own, as object stores do."""
+
+    DELAY, RATE = 0.1, 90e6
+
+    def take_turn(self, size):
+        with self.lock:
+            self.bytes += size
+        time.sleep(size / self.RATE)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -184,6 +196,16 @@ def main():
                       f"with opening {spread([a / b for a, b in zip(whole, curl)])}; {epoch['images_per_second']:,.0f} images/s\n"
                       f"  without digests {spread(unverified, 0)} MB/s; from the disk cache {spread(kept, 0)} MB/s, "
                       f"{spread([a / b for a, b in zip(kept, local)])} of the file on the disk, {spread(local, 0)} MB/s")
+            store = StoreServer(path.parent)
+            rates = {16: [], 32: [], 64: []}
+            for _ in range(options.rounds):
+                for requests, seen in rates.items():
+                    epoch = h5pack_epoch(options.h5pack, f"{store.url}/{path.name}", "--epochs", "2", "--memory-budget", "2GiB",
+                                         "--remote-requests", str(requests))
+                    seen.append(epoch["bytes_read"] / epoch["seconds"] / 1e6)
+            for requests, seen in rates.items():
+                print(f"100 ms a request, then 90 MB/s each, {requests} of them: {spread(seen, 0)} MB/s, of "
+                      f"{requests * RANGE / (store.DELAY + RANGE / store.RATE) / 1e6:.0f}")
         finally:
             nginx.close()
 

@@ -168,6 +168,7 @@ struct ReaderCase {
   std::int64_t threads = 2;
   std::int64_t max_held = 3;
   std::optional<std::int64_t> num_epochs = {};
+  std::int64_t prefetch_bytes = read::WindowScheduler::kPrefetchBytes;
   std::optional<RowSelection> rows = {};
   bool masks = false;  ///< A streamed field beside the images.
   OnError on_error = OnError::raise;
@@ -217,6 +218,7 @@ struct ReaderFixture {
                                   .num_threads = setup.threads,
                                   .max_held = setup.max_held,
                                   .num_epochs = setup.num_epochs,
+                                  .prefetch_bytes = setup.prefetch_bytes,
                                   .on_error = setup.on_error,
                                   .check_whole_file = setup.check_whole_file},
         std::move(arrays), std::move(cached), ring);

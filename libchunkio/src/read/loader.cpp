@@ -182,6 +182,7 @@ struct Loader::Impl {
     source_reason = std::move(opened.reason);
     trials = std::move(opened.trials);
     std::vector<read::StreamedArray> arrays = std::move(opened.arrays);
+    reader_options.prefetch_bytes = std::max(reader_options.prefetch_bytes, opened.prefetch_bytes);
     reserve(order, reader_options, layout, num_slots, arrays,
             opened.read_ahead_bytes + opened.sparse_bytes);
     facts = {.source = source_kind,

@@ -1,6 +1,8 @@
 #include "read/open_arrays.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -53,6 +55,19 @@ std::shared_ptr<io::BlocksAhead> make_blocks_ahead(const ByteSource& bytes,
                      .requests = static_cast<std::size_t>(remote->num_requests()),
                      .at_multiples = false,
                      .impatient = true});
+}
+
+/// How far ahead of group reads a remote file is asked for rows, in bytes that they have in memory:
+/// as far as there is memory for what comes, which is stored with fewer bytes if it is encoded or
+/// filtered.
+std::int64_t remote_prefetch_bytes(const DatasetInfo& info, std::int64_t read_ahead_bytes) {
+  constexpr double kMostGained = 64;
+  const auto in_memory =
+      static_cast<double>(info.num_samples) * static_cast<double>(info.sample_bytes());
+  const auto stored =
+      static_cast<double>(info.encoded ? info.encoded->num_bytes : info.stored_bytes);
+  const double gained = stored > 0 ? std::clamp(in_memory / stored, 1.0, kMostGained) : 1.0;
+  return std::llround(gained * static_cast<double>(read_ahead_bytes));
 }
 
 bool is_large(const RingField& field, std::int64_t num_rows, std::int64_t memory_budget) {
@@ -306,7 +321,8 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                              .row_bytes = layout.leading.row_bytes});
   }
 
-  bool any_ahead = opened.direct_io || io::as_remote_file(*files.front()->bytes) != nullptr;
+  const bool remote = io::as_remote_file(*files.front()->bytes) != nullptr;
+  bool any_ahead = opened.direct_io || remote;
   // What suits the array that leads need not suit a field; only libhdf5 reads everything.
   if (request.kind != SourceKind::hdf5) request.kind = SourceKind::automatic;
   for (std::size_t i = layout.has_labels ? 1 : 0; i < layout.fields.size(); ++i) {
@@ -326,6 +342,9 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                              .field = i});
   }
   if (any_ahead) opened.read_ahead_bytes = request.blocks_ahead->memory_bytes();
+  if (remote) {
+    opened.prefetch_bytes = remote_prefetch_bytes(dataset.info(), opened.read_ahead_bytes);
+  }
   return opened;
 }
 

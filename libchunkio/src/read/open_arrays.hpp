@@ -24,6 +24,8 @@ struct OpenedArrays {
   /// Storage is asked for prefetched rows of it before a worker comes to them.
   bool reads_ahead = false;
   std::int64_t read_ahead_bytes = 0;  ///< Memory for that.
+  /// How far ahead a WindowScheduler is to prefetch, if farther than it does by itself.
+  std::int64_t prefetch_bytes = 0;
   /// That rows of a CSR matrix are read to, and batches are made in.
   std::int64_t sparse_bytes = 0;
   /// See sources::SelectedSource.

@@ -30,7 +30,7 @@ WindowReader::WindowReader(RowGroups groups, WindowReaderOptions options,
     : options_(std::move(options)),
       groups_(std::move(groups)),
       ring_(std::move(ring)),
-      scheduler_(groups_, options_.order, options_.num_epochs, *ring_),
+      scheduler_(groups_, options_.order, options_.num_epochs, options_.prefetch_bytes, *ring_),
       filler_(groups_, std::move(arrays), std::move(fields), ring_->layout(),
               scheduler_.lane_batch()),
       threads_(*ring_) {

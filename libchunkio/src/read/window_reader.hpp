@@ -53,6 +53,7 @@ struct WindowReaderOptions {
   base::Seconds release_timeout = {};
   std::function<void()> on_wait = {};
   std::optional<std::int64_t> num_epochs = {};
+  std::int64_t prefetch_bytes = WindowScheduler::kPrefetchBytes;  ///< See there.
   OnError on_error = OnError::raise;
   /// Throws if the whole file has become unusable: then nothing is skipped. May be empty.
   std::function<void()> check_whole_file = {};

@@ -20,8 +20,13 @@ bool ends_with_repeat(const plan::WindowPlan& plan) {
 }  // namespace
 
 WindowScheduler::WindowScheduler(const RowGroups& groups, const OrderOptions& order_options,
-                                 std::optional<std::int64_t> num_epochs, Ring& ring)
-    : groups_(groups), order_options_(order_options), num_epochs_(num_epochs), ring_(ring) {
+                                 std::optional<std::int64_t> num_epochs,
+                                 std::int64_t prefetch_bytes, Ring& ring)
+    : groups_(groups),
+      order_options_(order_options),
+      num_epochs_(num_epochs),
+      prefetch_bytes_(prefetch_bytes),
+      ring_(ring) {
   const EpochOrder order(groups_, order_options_, 0);
   num_steps_ = order.num_steps();
   lane_batch_ = plan::lane_batch(order);
@@ -280,7 +285,7 @@ std::size_t WindowScheduler::take_prefetches(std::span<Prefetch> room) {
   if (prefetching_) return 0;
   std::size_t taken = 0;
   const auto take = [&](WindowTask& task) {
-    while (task.next_prefetch < task.prefetch_end && ahead_bytes_ < kPrefetchBytes &&
+    while (task.next_prefetch < task.prefetch_end && ahead_bytes_ < prefetch_bytes_ &&
            taken < room.size()) {
       const std::size_t number = task.next_prefetch++;
       const plan::GroupRead& read = task.plan.reads[number];

@@ -57,9 +57,9 @@ struct WindowTask {
 
 class WindowScheduler {
  public:
-  /// How far ahead of the group reads the sources prefetch, in bytes of the leading array: some 30
-  /// ms of a disk at 2 GB/s, so that its queue does not run dry between two group reads, and little
-  /// beside the page cache.
+  /// How far ahead of the group reads the sources prefetch, in bytes of the leading array, unless
+  /// more is wanted: some 30 ms of a disk at 2 GB/s, so that its queue does not run dry between two
+  /// group reads, and little beside the page cache.
   static constexpr std::int64_t kPrefetchBytes = std::int64_t{64} << 20;
 
   struct Prefetch {
@@ -77,8 +77,9 @@ class WindowScheduler {
   };
 
   /// Keeps `groups` and `ring`.
+  /// \param prefetch_bytes  how far ahead sources prefetch, as kPrefetchBytes.
   WindowScheduler(const RowGroups& groups, const OrderOptions& order,
-                  std::optional<std::int64_t> num_epochs, Ring& ring);
+                  std::optional<std::int64_t> num_epochs, std::int64_t prefetch_bytes, Ring& ring);
 
   /// Bytes that a scheduler takes at most, beside its orders.
   /// \param num_arrays  streamed arrays and cached fields.
@@ -182,6 +183,7 @@ class WindowScheduler {
   const RowGroups& groups_;
   const OrderOptions order_options_;
   const std::optional<std::int64_t> num_epochs_;
+  const std::int64_t prefetch_bytes_;
   Ring& ring_;
   // The same for every epoch.
   std::int64_t num_steps_ = 0;

@@ -222,7 +222,9 @@ TEST(WindowReaderAhead, RandomOrderIsNotPrefetched) {
   for (const Event& event : fixture.script->events()) ASSERT_TRUE(event.placed);
 }
 
-TEST(WindowReaderAhead, ReachesNoFurtherThanItsBytes) {
+class WindowReaderReach : public testing::TestWithParam<std::int64_t> {};
+
+TEST_P(WindowReaderReach, IsThatOfItsBytes) {
   Case setup;
   // One row of each of 40 groups of 2.4 MB.
   setup.group_samples = 100'000;
@@ -234,11 +236,12 @@ TEST(WindowReaderAhead, ReachesNoFurtherThanItsBytes) {
   setup.order.window_groups = 40;
   setup.threads = 1;
   setup.num_epochs = 1;
+  setup.prefetch_bytes = GetParam();
   Fixture fixture(setup);
   expect_epoch(fixture, setup, 0);
 
   const std::int64_t group_bytes = setup.group_samples * Fixture::kSampleBytes;
-  const std::int64_t most = WindowScheduler::kPrefetchBytes / group_bytes + 1;
+  const std::int64_t most = setup.prefetch_bytes / group_bytes + 1;
   std::int64_t ahead = 0;
   std::int64_t furthest = 0;
   std::int64_t placed = 0;
@@ -258,6 +261,9 @@ TEST(WindowReaderAhead, ReachesNoFurtherThanItsBytes) {
   EXPECT_EQ(placed, 40);
   EXPECT_EQ(furthest, most);
 }
+
+INSTANTIATE_TEST_SUITE_P(Prefetching, WindowReaderReach,
+                         testing::Values(WindowScheduler::kPrefetchBytes, 80'000'000));
 
 }  // namespace
 }  // namespace chunkio::read
