@@ -13,6 +13,7 @@ chunkio_add_unit_tests(
           unit/h5/probe_test.cpp
           unit/base/host_memory_test.cpp
           unit/io/simulated_disk_test.cpp
+          unit/sources/mapped_source_test.cpp
           unit/io/merged_ranges_test.cpp
           unit/io/object_address_test.cpp
           unit/io/page_cache_test.cpp

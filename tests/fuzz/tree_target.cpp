@@ -27,11 +27,11 @@ bool run(std::span<const std::byte> input) {
   const auto tree = h5::find_chunk_tree(bytes, header, part, entries);
   if (!tree) return false;
   std::unordered_set<std::int64_t> listed;
-  const std::string damage =
+  const h5::ListedTree found =
       h5::list_chunks(bytes, *tree, whole, part, [&](const h5::TreeEntry& entry) {
         if (!listed.insert(entry.number).second) std::abort();
       });
-  return damage.empty() && !listed.empty();
+  return found.damage.empty() && !listed.empty();
 }
 
 }  // namespace chunkio::fuzz

@@ -415,15 +415,15 @@ void ChunkIndex::Impl::list_by_libhdf5() {}  // not asked: lists()
 void ChunkIndex::Impl::list_tree() {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   const auto base = static_cast<std::uint64_t>(target.tree->base);
-  damage =
-      list_chunks(*bytes, *target.tree, target.shape, target.chunk, [&](const TreeEntry& entry) {
-        const std::uint64_t offset = entry.address + base;
-        // What lies beyond 63 bits lies in no file, as does the largest.
-        const bool fits = offset >= base && std::in_range<std::int64_t>(offset);
-        put(entry.number, {.file_offset = fits ? static_cast<std::int64_t>(offset) : kMax,
-                           .stored_bytes = entry.stored_bytes,
-                           .filter_mask = entry.filter_mask});
-      });
+  const auto keep_entry = [&](const TreeEntry& entry) {
+    const std::uint64_t offset = entry.address + base;
+    // What lies beyond 63 bits lies in no file, as does the largest.
+    const bool fits = offset >= base && std::in_range<std::int64_t>(offset);
+    put(entry.number, {.file_offset = fits ? static_cast<std::int64_t>(offset) : kMax,
+                       .stored_bytes = entry.stored_bytes,
+                       .filter_mask = entry.filter_mask});
+  };
+  damage = list_chunks(*bytes, *target.tree, target.shape, target.chunk, keep_entry).damage;
 }
 
 ChunkIndex::ChunkIndex(std::shared_ptr<const ByteSource> bytes, Target target)

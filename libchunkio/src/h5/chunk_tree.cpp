@@ -10,8 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include <hdf5.h>
+
 #include "base/checked_math.hpp"
 #include "base/file_number.hpp"
+#include "h5/error_stack.hpp"
 #include "io/local_file.hpp"
 #include "io/page_cache.hpp"
 
@@ -128,6 +131,7 @@ std::vector<std::byte> layout_of(const AddressedBytes& file, std::uint64_t addre
 // ---- The tree ----
 
 constexpr std::size_t kNodeHeadBytes = 24;
+constexpr std::int64_t kPageBytes = 4096;
 /// Of a root. A tree of 2^63 chunks, in nodes that are half full, has 12 levels.
 constexpr std::size_t kMaxLevel = 32;
 
@@ -147,7 +151,7 @@ struct Node {
 class Walk {
  public:
   Walk(const ByteSource& bytes, const ChunkTree& tree, const Shape& shape, const Shape& chunk,
-       const std::function<void(const TreeEntry&)>& visit)
+       const std::function<void(const TreeEntry&)>& visit, NodePages pages)
       : bytes_(bytes),
         file_(bytes, tree.base),
         tree_(tree),
@@ -155,7 +159,8 @@ class Walk {
         key_bytes_(8 + 8 * (rank_ + 1)),
         node_(kNodeHeadBytes + (tree.node_entries + std::size_t{1}) * key_bytes_ +
               tree.node_entries * std::size_t{8}),
-        visit_(visit) {
+        visit_(visit),
+        pages_(pages) {
     num_chunks_ = 1;
     for (std::size_t axis = 0; axis < rank_; ++axis) {
       chunk_[axis] = static_cast<std::uint64_t>(chunk[axis]);
@@ -164,8 +169,8 @@ class Walk {
     }
   }
 
-  std::string run() {
-    if (!tree_.root) return {};
+  ListedTree run() {
+    if (!tree_.root) return listed_;
     std::vector<Node> nodes{{*tree_.root, 0, num_chunks_}};
     std::optional<std::size_t> level;
     // Level by level, as they lie in the file, so that storage that is far away merges requests.
@@ -176,7 +181,7 @@ class Walk {
         level = 0;
         continue;
       }
-      const bool cold = are_cold(nodes);
+      const bool forgotten = pages_ == NodePages::dropped && lie_in_cold_file(nodes);
       const auto through = prefetch(nodes);
       const AddressedBytes file(through != nullptr ? *through : bytes_, tree_.base);
       std::vector<Node> children;
@@ -184,12 +189,12 @@ class Walk {
         note(node, file.read(node.address, node_) ? parse(node, level, children)
                                                   : "lies outside of the file");
       }
-      if (cold) forget(nodes);
+      if (forgotten) forget(nodes);
       if (!level || *level == 0) break;
       level = *level - 1;
       nodes = std::move(children);
     }
-    return damage_;
+    return listed_;
   }
 
  private:
@@ -197,9 +202,10 @@ class Walk {
 
   /// \param wrong  with the node; empty: nothing.
   void note(const Node& node, const std::string& wrong) {
-    if (wrong.empty() || !damage_.empty()) return;
-    damage_ = "its node at byte " +
-              std::to_string(static_cast<std::uint64_t>(tree_.base) + node.address) + " " + wrong;
+    if (wrong.empty() || !listed_.damage.empty()) return;
+    listed_.damage = "its node at byte " +
+                     std::to_string(static_cast<std::uint64_t>(tree_.base) + node.address) + " " +
+                     wrong;
   }
 
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(const std::vector<Node>& nodes) const {
@@ -214,19 +220,22 @@ class Walk {
     return bytes_.prefetch(ranges);
   }
 
-  /// Whether nodes of a local file have to be read from its disk.
-  [[nodiscard]] bool are_cold(const std::vector<Node>& nodes) const {
+  /// Whether what lies behind these nodes of a local file has to be read from its disk. They
+  /// themselves may have been read before, by a process that looked at the file first.
+  [[nodiscard]] bool lie_in_cold_file(const std::vector<Node>& nodes) const {
     const io::LocalFile* const local = io::as_local_file(bytes_);
     if (local == nullptr || nodes.size() < 2) return false;
-    for (const Node* const node : {&nodes.front(), &nodes[nodes.size() / 2], &nodes.back()}) {
-      const auto at = file_.offset(node->address, node_.size());
-      if (!at || io::has_page(local->fd(), *at)) return false;
+    // Not the first and the last one: that process read chunks there, too.
+    for (const std::size_t quarter : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+      const auto at = file_.offset(nodes[nodes.size() * quarter / 4].address, node_.size());
+      const auto behind = static_cast<std::int64_t>(node_.size()) + kPageBytes;
+      if (!at || io::has_page(local->fd(), *at + behind)) return false;
     }
     return true;
   }
 
-  /// Drops their pages from the page cache: between those of chunks they would cut the large folios
-  /// in which the kernel reads those (decision 009). \pre are_cold(nodes), before they were read.
+  /// Drops their pages from the page cache: see NodePages. \pre lie_in_cold_file(nodes), before
+  /// they were read.
   void forget(const std::vector<Node>& nodes) const {
     const int fd = io::as_local_file(bytes_)->fd();
     for (const Node& node : nodes) {
@@ -345,7 +354,10 @@ class Walk {
       const auto bytes = key_at(i);
       const Key key = parse_key(bytes);
       if (!key.begins_chunk || key.number < least) return kWrongKeys;
-      if (!key.inside) continue;
+      if (!key.inside) {
+        listed_.outside = true;
+        continue;
+      }
       if (key.number >= node.end) return kWrongKeys;
       least = key.number + 1;
       leaf_.push_back({.number = key.number,
@@ -358,7 +370,7 @@ class Walk {
   }
 
   [[nodiscard]] std::string read_inner(const Node& node, std::size_t entries,
-                                       std::vector<Node>& children) const {
+                                       std::vector<Node>& children) {
     const std::size_t before = children.size();
     std::int64_t begin = end_before(key_at(0));
     if (entries > 0 && begin < node.begin) return kWrongKeys;
@@ -370,7 +382,11 @@ class Walk {
         return kWrongKeys;
       }
       const Node child{child_at(i), begin, std::min(end, node.end)};
-      if (child.begin < child.end) children.push_back(child);
+      if (child.begin < child.end) {
+        children.push_back(child);
+      } else {
+        listed_.outside = true;
+      }
       begin = end;
     }
     return {};
@@ -433,7 +449,8 @@ class Walk {
   std::array<std::uint64_t, Shape::kMaxRank> chunk_{};
   std::array<std::uint64_t, Shape::kMaxRank> grid_{};
   std::int64_t num_chunks_ = 0;
-  std::string damage_;
+  NodePages pages_;
+  ListedTree listed_;
 };
 
 }  // namespace
@@ -462,9 +479,35 @@ std::optional<ChunkTree> find_chunk_tree(const ByteSource& bytes, const ObjectHe
   return tree;
 }
 
-std::string list_chunks(const ByteSource& bytes, const ChunkTree& tree, const Shape& shape,
-                        const Shape& chunk, const std::function<void(const TreeEntry&)>& visit) {
-  return Walk(bytes, tree, shape, chunk, visit).run();
+std::optional<ChunkTree> find_chunk_tree(const ByteSource& bytes, const FileId& file, hid_t dataset,
+                                         const Shape& chunk, const std::string& path) {
+  const char* const action = "inspect the storage of";
+  const ListId creation(check_id(H5Fget_create_plist(file.get()), action, path));
+  std::size_t address_bytes = 0;
+  std::size_t size_bytes = 0;
+  unsigned int half_entries = 0;
+  hsize_t user_block = 0;
+  check_status(H5Pget_sizes(creation.get(), &address_bytes, &size_bytes), action, path);
+  check_status(H5Pget_istore_k(creation.get(), &half_entries), action, path);
+  check_status(H5Pget_userblock(creation.get(), &user_block), action, path);
+  if (address_bytes != 8 || size_bytes != 8 || half_entries < 1 || half_entries > 4096) return {};
+  ObjectHeader header{.base = static_cast<std::int64_t>(user_block)};
+#if H5_VERSION_GE(1, 12, 0)
+  H5O_info2_t info;
+  check_status(H5Oget_info3(dataset, &info, H5O_INFO_BASIC), action, path);
+  header.address = base::number_at<std::uint64_t>(std::as_bytes(std::span(info.token.__data)), 0);
+#else
+  H5O_info_t info;
+  check_status(H5Oget_info2(dataset, &info, H5O_INFO_BASIC), action, path);
+  header.address = info.addr;
+#endif
+  return find_chunk_tree(bytes, header, chunk, 2 * half_entries);
+}
+
+ListedTree list_chunks(const ByteSource& bytes, const ChunkTree& tree, const Shape& shape,
+                       const Shape& chunk, const std::function<void(const TreeEntry&)>& visit,
+                       NodePages pages) {
+  return Walk(bytes, tree, shape, chunk, visit, pages).run();
 }
 
 }  // namespace chunkio::h5

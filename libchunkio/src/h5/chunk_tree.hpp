@@ -22,6 +22,8 @@
 #include <chunkio/byte_source.hpp>
 #include <chunkio/tensor.hpp>
 
+#include "h5/handle.hpp"
+
 namespace chunkio::h5 {
 
 /// Where a dataset is described.
@@ -47,6 +49,12 @@ struct ChunkTree {
                                                        const ObjectHeader& header,
                                                        const Shape& chunk,
                                                        std::uint32_t node_entries);
+/// The same of a dataset that libhdf5 has opened. Called while Library::lock() is held.
+/// \param bytes  of the file. \param path  of it, for messages.
+/// \throws Error io_failed, hdf5_failed.
+[[nodiscard]] std::optional<ChunkTree> find_chunk_tree(const ByteSource& bytes, const FileId& file,
+                                                       hid_t dataset, const Shape& chunk,
+                                                       const std::string& path);
 
 /// A chunk in the tree.
 struct TreeEntry {
@@ -56,14 +64,27 @@ struct TreeEntry {
   std::uint32_t filter_mask = 0;
 };
 
+/// What becomes of pages of a cold file that nodes were in.
+enum class NodePages {
+  /// Between pages of chunks they would cut the large folios in which the kernel reads those
+  /// (decision 009).
+  dropped,
+  kept,  ///< Another process will read them next.
+};
+
+struct ListedTree {
+  std::string damage = {};  ///< As a clause; empty: none was found.
+  bool outside = false;     ///< Some of it is no part of the grid: it was not looked at.
+};
+
 /// Calls visit(entry) for each chunk of the grid that the tree lists, each at most once, about as
 /// nodes lie in the file. Chunks outside of the grid are left out.
 /// \param shape, chunk  of the dataset; the grid has fewer than 2^63 chunks.
-/// \returns what is wrong with the tree, as a clause; empty if nothing is. Nodes that are damaged
-///          are left out, so that chunks in them are missing.
+/// \returns what is wrong with the tree, if anything is. Nodes that are damaged are left out, so
+///          that chunks in them are missing.
 /// \throws Error io_failed, and what `visit` throws.
-[[nodiscard]] std::string list_chunks(const ByteSource& bytes, const ChunkTree& tree,
-                                      const Shape& shape, const Shape& chunk,
-                                      const std::function<void(const TreeEntry&)>& visit);
+ListedTree list_chunks(const ByteSource& bytes, const ChunkTree& tree, const Shape& shape,
+                       const Shape& chunk, const std::function<void(const TreeEntry&)>& visit,
+                       NodePages pages = NodePages::dropped);
 
 }  // namespace chunkio::h5

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hdf5.h>
@@ -19,10 +20,12 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
 
+#include "h5/chunk_tree.hpp"
 #include "h5/dataset_file.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/handle.hpp"
 #include "h5/library.hpp"
+#include "h5/probe.hpp"
 #include "h5/probe_wire.hpp"
 #include "h5/source_file.hpp"
 #include "io/local_file.hpp"
@@ -37,17 +40,12 @@ constexpr hsize_t kMostChunkBytes = hsize_t{64} << 20;
 /// Of variable length: they lie in heaps that a reader goes through as a whole.
 constexpr hsize_t kMostElements = 4096;
 
-using AttributeId = UniqueId<&H5Aclose>;
-
-/// How far to go.
-enum class Reach {
-  all,
-  /// What is read may be far away: only what an opening reader may meet. No index of many chunks,
-  /// no large chunks, no elements that are stored as they are.
-  near,
-};
-constexpr hsize_t kMostNearChunks = 1024;
+/// libhdf5 may walk the index of so many: that takes no time.
+constexpr hsize_t kFewChunks = 1024;
+/// Those of Reach::near.
 constexpr hsize_t kMostNearChunkBytes = hsize_t{1} << 20;
+
+using AttributeId = UniqueId<&H5Aclose>;
 
 /// Bytes that the process which started this one reads: see probe_wire.hpp.
 class AskingSource final : public ByteSource {
@@ -138,7 +136,8 @@ void look_at_elements(hid_t dataset, hid_t type, hid_t space, std::vector<hsize_
 /// The chunks of a dataset, as its shape says.
 struct Chunks {
   hsize_t count = 1;
-  hsize_t bytes = 1;  ///< Of the elements of one.
+  hsize_t bytes = 1;                               ///< Of the elements of one.
+  std::vector<std::int64_t> dims = {}, part = {};  ///< The shapes of the dataset and of one.
 };
 
 hsize_t product(hsize_t a, hsize_t b) noexcept {
@@ -159,11 +158,35 @@ std::optional<Chunks> chunks_of(hid_t creation, hid_t type, hid_t space, int ran
     if (chunk[axis] == 0) return std::nullopt;
     chunks.bytes = product(chunks.bytes, chunk[axis]);
     chunks.count = product(chunks.count, dims[axis] / chunk[axis] + 1);
+    chunks.dims.push_back(static_cast<std::int64_t>(dims[axis]));  // negative: beyond 63 bits
+    chunks.part.push_back(static_cast<std::int64_t>(chunk[axis]));
   }
   return chunks;
 }
 
-void look_at_dataset(hid_t dataset, Reach reach) {
+/// The file that is walked, as what looks at datasets needs it.
+struct WalkedFile {
+  const ByteSource& bytes;
+  const FileId& id;
+  const std::string& path;
+  Reach reach;
+};
+
+/// Whether the index of many chunks need not be walked by libhdf5, node after node: it is read
+/// here, all of it, and sound. Its pages stay for whoever opens the file next.
+bool has_sound_tree(const WalkedFile& file, hid_t dataset, const Chunks& chunks) {
+  constexpr hsize_t kMostCounted = hsize_t{1} << 62;
+  if (chunks.count > kMostCounted || chunks.dims.size() > Shape::kMaxRank) return false;
+  if (std::ranges::any_of(chunks.dims, [](std::int64_t dim) { return dim < 0; })) return false;
+  const Shape chunk(chunks.part);
+  const auto tree = find_chunk_tree(file.bytes, file.id, dataset, chunk, file.path);
+  if (!tree) return false;
+  const ListedTree listed = list_chunks(
+      file.bytes, *tree, Shape(chunks.dims), chunk, [](const TreeEntry&) {}, NodePages::kept);
+  return listed.damage.empty() && !listed.outside;
+}
+
+void look_at_dataset(const WalkedFile& file, hid_t dataset) {
   const ListId creation(H5Dget_create_plist(dataset));
   if (!creation || H5Pget_layout(creation.get()) == H5D_VIRTUAL) return;
   if (H5Pget_external_count(creation.get()) != 0) return;
@@ -172,18 +195,16 @@ void look_at_dataset(hid_t dataset, Reach reach) {
   if (!type || !space) return;
   const int rank = H5Sget_simple_extent_ndims(space.get());
   if (rank < 0) return;
+  const bool all = file.reach == Reach::all;
   const bool any_length =
       H5Tis_variable_str(type.get()) > 0 || H5Tdetect_class(type.get(), H5T_VLEN) > 0;
   if (H5Pget_layout(creation.get()) == H5D_CHUNKED) {
     const auto chunks = chunks_of(creation.get(), type.get(), space.get(), rank);
     if (!chunks) return;
-    if (reach == Reach::all || chunks->count <= kMostNearChunks) {
-      hsize_t stored = 0;
-      H5Dget_storage_size(dataset);
-      H5Dget_num_chunks(dataset, space.get(), &stored);
-    }
-    if (chunks->bytes > (reach == Reach::all ? kMostChunkBytes : kMostNearChunkBytes)) return;
-  } else if (reach == Reach::all) {
+    const bool few = chunks->count <= kFewChunks;
+    if (few || (all && !has_sound_tree(file, dataset, *chunks))) H5Dget_storage_size(dataset);
+    if (chunks->bytes > (all ? kMostChunkBytes : kMostNearChunkBytes)) return;
+  } else if (all) {
     H5Dget_storage_size(dataset);
   } else if (!any_length) {
     return;
@@ -205,22 +226,24 @@ void look_at_dataset(hid_t dataset, Reach reach) {
 }  // namespace chunkio::h5
 
 void chunkio::walk_file(const std::string& path) {
-  using namespace h5;  // NOLINT(google-build-using-namespace): this file is part of that layer
-  const auto guard = Library::lock();
-  const bool asks = path == "-";
-  std::shared_ptr<const ByteSource> source;
-  if (asks) {
-    source = std::make_shared<AskingSource>();
+  if (path == "-") {
+    h5::walk_source(std::make_shared<h5::AskingSource>(), h5::Reach::near);
   } else {
-    source = std::make_shared<io::LocalFile>(path);
+    h5::walk_source(std::make_shared<io::LocalFile>(path), h5::Reach::all);
   }
+}
+
+void chunkio::h5::walk_source(std::shared_ptr<const ByteSource> source, Reach reach) {
+  const auto guard = Library::lock();
+  const ByteSource& bytes = *source;
+  const std::string& path = bytes.name();
   SourceFile file(std::move(source), External::refused);
   file.open();
   refuse_link(file.id(), path);
   std::vector<DamagedObject> damaged;
   const auto look = [&](hid_t object, const std::string&, H5I_type_t type) {
     H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, &look_at_attribute, nullptr);
-    if (type == H5I_DATASET) look_at_dataset(object, asks ? Reach::near : Reach::all);
+    if (type == H5I_DATASET) look_at_dataset({bytes, file.id(), path, reach}, object);
   };
   visit_objects(file.id(), path, look, damaged);
 }

@@ -1,10 +1,11 @@
 /// Has a process of its own look at a file first.
 ///
 /// libhdf5 crashes on some damaged files and never returns from others. A process that walks the
-/// whole file (walk_file()) meets both without harm to this one.
+/// whole file meets both without harm to this one.
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include <chunkio/byte_source.hpp>
@@ -20,5 +21,17 @@ namespace chunkio::h5 {
 ///         for all ended it); and as ByteSource::read_at().
 void probe_file(const std::string& program, const ByteSource& source,
                 std::chrono::milliseconds most = std::chrono::seconds(10));
+
+/// How far a walk goes.
+enum class Reach {
+  all,
+  /// What is read may be far away: only what an opening reader may meet. No index of many chunks,
+  /// no large chunks, no elements that are stored as they are.
+  near,
+};
+
+/// What that process does: walks a file as far as any of its readers may go. Takes Library::lock().
+/// \throws Error as opening the file does. Damage that an object has is no error.
+void walk_source(std::shared_ptr<const ByteSource> source, Reach reach);
 
 }  // namespace chunkio::h5

@@ -15,7 +15,6 @@
 #include <chunkio/error.hpp>
 
 #include "base/checked_math.hpp"
-#include "base/file_number.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
@@ -260,28 +259,6 @@ class Inspection {
     }
   }
 
-  /// The version-1 B-tree of the chunks; absent if there is none that can be read here.
-  [[nodiscard]] std::optional<ChunkTree> find_tree() const {
-    const ListId creation(check_id(H5Fget_create_plist(file_.file().get()), action_, path_));
-    std::size_t address_bytes = 0;
-    std::size_t size_bytes = 0;
-    unsigned int half_entries = 0;
-    check_status(H5Pget_sizes(creation.get(), &address_bytes, &size_bytes), action_, path_);
-    check_status(H5Pget_istore_k(creation.get(), &half_entries), action_, path_);
-    if (address_bytes != 8 || size_bytes != 8 || half_entries < 1 || half_entries > 4096) return {};
-    ObjectHeader header{.base = user_block()};
-#if H5_VERSION_GE(1, 12, 0)
-    H5O_info2_t info;
-    check_status(H5Oget_info3(array_.dataset.get(), &info, H5O_INFO_BASIC), action_, path_);
-    header.address = base::number_at<std::uint64_t>(std::as_bytes(std::span(info.token.__data)), 0);
-#else
-    H5O_info_t info;
-    check_status(H5Oget_info2(array_.dataset.get(), &info, H5O_INFO_BASIC), action_, path_);
-    header.address = info.addr;
-#endif
-    return find_chunk_tree(*file_.bytes, header, array_.stored.chunk_shape, 2 * half_entries);
-  }
-
   /// An external link leads to a dataset whose positions are those of another file.
   [[nodiscard]] bool lies_in_another_file() const {
 #if H5_VERSION_GE(1, 12, 0)
@@ -334,7 +311,8 @@ class Inspection {
   }
 
   void make_index() {
-    const auto tree = find_tree();
+    const auto tree = find_chunk_tree(*file_.bytes, file_.file(), array_.dataset.get(),
+                                      array_.stored.chunk_shape, path_);
     has_tree_ = tree.has_value();
     array_.index = std::make_unique<ChunkIndex>(
         file_.bytes,

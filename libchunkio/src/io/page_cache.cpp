@@ -2,16 +2,20 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <limits>
+#include <span>
 #include <string>
 
 #ifndef MADV_POPULATE_READ  // Linux 5.14; headers may be older than the kernel
@@ -81,6 +85,16 @@ bool of_each_folio(std::int64_t begin, std::int64_t end, Holds holds) {
   return true;
 }
 
+std::size_t page_bytes() noexcept {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+/// The page of a mapping that holds a byte.
+std::byte* first_page(const std::byte* byte) noexcept {
+  return const_cast<std::byte*>(byte - reinterpret_cast<std::uintptr_t>(byte) % page_bytes());
+}
+
 }  // namespace
 
 std::int64_t cacheable_bytes(const std::string& proc, const std::string& control_groups) {
@@ -127,19 +141,39 @@ void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept {
 
 void drop_pages(int fd, std::int64_t begin, std::int64_t end) noexcept {
   if (begin >= end) return;
-  static const std::int64_t page_bytes = ::sysconf(_SC_PAGESIZE);
+  const auto page = static_cast<std::int64_t>(page_bytes());
   // Of a page that the range cuts, the kernel keeps all.
-  const std::int64_t first = begin / page_bytes * page_bytes;
-  const std::int64_t last = (end + page_bytes - 1) / page_bytes * page_bytes;
+  const std::int64_t first = begin / page * page;
+  const std::int64_t last = (end + page - 1) / page * page;
   (void)::posix_fadvise(fd, first, last - first, POSIX_FADV_DONTNEED);
 }
 
+bool shows_pages(int fd) noexcept {
+  // As can_do_mincore() of the kernel decides.
+  struct stat file {};
+  if (::fstat(fd, &file) == 0 && file.st_uid == ::geteuid()) return true;
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
+  return ::faccessat(AT_FDCWD, path.data(), W_OK, AT_EACCESS) == 0;
+}
+
+bool are_in_memory(const std::byte* begin, const std::byte* end) noexcept {
+  std::array<unsigned char, 2048> pages{};  // of 8 MiB
+  while (begin < end) {
+    std::byte* const first = first_page(begin);
+    const std::size_t count =
+        std::min(pages.size(), (static_cast<std::size_t>(end - first) - 1) / page_bytes() + 1);
+    if (::mincore(first, count * page_bytes(), pages.data()) != 0) return false;
+    const auto known = std::span(pages).first(count);
+    if (std::ranges::any_of(known, [](unsigned char page) { return page % 2 == 0; })) return false;
+    begin = first + count * page_bytes();
+  }
+  return true;
+}
+
 int map_in(const std::byte* begin, const std::byte* end) noexcept {
-  static const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const std::uintptr_t past_page = reinterpret_cast<std::uintptr_t>(begin) % page_bytes;
-  void* first_page = const_cast<std::byte*>(begin - past_page);
-  const std::size_t bytes = static_cast<std::size_t>(end - begin) + past_page;
-  while (::madvise(first_page, bytes, MADV_POPULATE_READ) != 0) {
+  std::byte* const first = first_page(begin);
+  while (::madvise(first, static_cast<std::size_t>(end - first), MADV_POPULATE_READ) != 0) {
     if (errno != EINTR) return errno;
   }
   return 0;

@@ -25,6 +25,15 @@ inline constexpr std::int64_t kFolioBytes = std::int64_t{2} << 20;
 [[nodiscard]] bool in_page_cache(int fd, std::int64_t begin, std::int64_t end) noexcept;
 [[nodiscard]] bool has_pages(int fd, std::int64_t begin, std::int64_t end) noexcept;
 
+/// Whether the kernel tells this process which pages of a file are in memory: whoever owns it or
+/// may write it. Of other files are_in_memory() is always true.
+[[nodiscard]] bool shows_pages(int fd) noexcept;
+
+/// Whether all pages of a file mapping that hold [begin, end) are in memory, mapped or not. Other
+/// than in_page_cache() it never makes the kernel read: of a folio that readahead brought, the
+/// first read begins to read what follows it.
+[[nodiscard]] bool are_in_memory(const std::byte* begin, const std::byte* end) noexcept;
+
 /// Starts reading bytes [begin, end) into the page cache and does not wait for them. Advice: never
 /// fails.
 void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept;

@@ -56,8 +56,8 @@ class ReadAhead {
   void serve(const std::stop_token& stop);
   void read(const Request& request) noexcept;
 
-  /// Enough requests of 2 MiB to keep a disk busy.
-  static constexpr std::size_t kNumThreads = 4;
+  /// Enough requests of 2 MiB to keep a disk busy (decision 009).
+  static constexpr std::size_t kNumThreads = 12;
   /// 256 MiB: what is prefetched ahead of the workers, and more.
   static constexpr std::size_t kMaxRequests = 128;
 

@@ -26,12 +26,16 @@ MappedSource::MappedSource(std::shared_ptr<const Dataset::Impl> file,
       local_(io::as_local_file(file_->bytes)),
       read_ahead_(std::move(read_ahead)),
       map_bytes_(static_cast<std::size_t>(local_->size())),
+      pages_shown_(io::shows_pages(local_->fd())),
       mapped_(map_bytes_ / kBlockBytes + 1) {
   void* map = ::mmap(nullptr, map_bytes_, PROT_READ, MAP_SHARED, local_->fd(), 0);
   if (map == MAP_FAILED) {
     throw base::system_error(errno, "map", file_->info.path, "choose the scatter source");
   }
   map_ = static_cast<std::byte*>(map);
+  // All that is touched was asked for before. Without this advice, the kernel reads on behind each
+  // folio that read_ahead_ brought, in the order of the file and before what comes next here.
+  ::madvise(map_, map_bytes_, MADV_RANDOM);
   try {
     guard_.emplace(map_, map_bytes_, local_->fd());
   } catch (...) {
@@ -53,6 +57,12 @@ std::int64_t MappedSource::memory_bytes(std::int64_t) const noexcept {
 std::unique_ptr<const ByteSource> MappedSource::prefetch(const RowGroup& /*group*/,
                                                          const RowRange& wanted) const noexcept {
   return prefetch_rows(io::CachedFile(local_, read_ahead_), *array_, wanted);
+}
+
+bool MappedSource::is_cached(std::size_t begin, std::size_t end) const {
+  if (pages_shown_) return io::are_in_memory(map_ + begin, map_ + end);
+  return io::in_page_cache(local_->fd(), static_cast<std::int64_t>(begin),
+                           static_cast<std::int64_t>(end));
 }
 
 bool MappedSource::is_mapped(std::size_t begin, std::size_t end) const {
@@ -124,8 +134,7 @@ bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t or
     const std::size_t end = end_of_close_rows(rows, begin, array_->row_bytes);
     const std::size_t run_begin = offset_of(rows[begin].row);
     const std::size_t run_end = offset_of(rows[end - 1].row) + row_bytes;
-    const bool cached = io::in_page_cache(local_->fd(), static_cast<std::int64_t>(run_begin),
-                                          static_cast<std::int64_t>(run_end));
+    const bool cached = is_cached(run_begin, run_end);
     const bool was_mapped = cached && is_mapped(run_begin, run_end);
     if (!was_mapped && !bring_in(run_begin, run_end, cached)) return false;
     const double seconds = watch.lap();

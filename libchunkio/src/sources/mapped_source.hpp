@@ -48,6 +48,8 @@ class MappedSource final : public ChunkSource {
     return std::pair(mapped_.begin() + static_cast<std::ptrdiff_t>(begin / kBlockBytes),
                      mapped_.begin() + static_cast<std::ptrdiff_t>((end - 1) / kBlockBytes) + 1);
   }
+  /// Whether these bytes can be copied without waiting for the disk.
+  [[nodiscard]] bool is_cached(std::size_t begin, std::size_t end) const;
   /// Whether all pages of these bytes were mapped once.
   [[nodiscard]] bool is_mapped(std::size_t begin, std::size_t end) const;
   /// Brings these bytes into memory, all requests to the disk at once, and maps them.
@@ -69,6 +71,7 @@ class MappedSource final : public ChunkSource {
   std::shared_ptr<io::ReadAhead> read_ahead_;
   std::size_t map_bytes_ = 0;  // the whole file
   std::byte* map_ = nullptr;
+  bool pages_shown_ = false;  // io::shows_pages()
   /// Of each block of kBlockBytes of the file: whether its pages were mapped once. Asking again for
   /// pages that are there costs a tenth of copying them.
   mutable std::vector<std::atomic<bool>> mapped_;

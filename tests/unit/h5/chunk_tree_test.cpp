@@ -17,8 +17,10 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
 #include "h5/library.hpp"
+#include "io/local_file.hpp"
 #include "io/wrapping_source.hpp"
 #include "support/byte_sources.hpp"
+#include "support/cached_pages.hpp"
 #include "support/h5_files.hpp"
 #include "support/scratch.hpp"
 
@@ -101,8 +103,9 @@ struct Images {
   }
   [[nodiscard]] std::string list(const ByteSource& source, const ChunkTree& tree,
                                  std::vector<TreeEntry>& entries) const {
-    std::string damage = list_chunks(source, tree, shape, chunk,
-                                     [&](const TreeEntry& entry) { entries.push_back(entry); });
+    std::string damage = list_chunks(source, tree, shape, chunk, [&](const TreeEntry& entry) {
+                           entries.push_back(entry);
+                         }).damage;
     std::sort(entries.begin(), entries.end(),
               [](const TreeEntry& a, const TreeEntry& b) { return a.number < b.number; });
     return damage;
@@ -192,6 +195,52 @@ TEST(ChunkTree, ManyChunksTakeOneReadForEachNode) {
   EXPECT_EQ(index.find(coord).file_offset, array.index->find(coord).file_offset);
   EXPECT_LT(counting->requests - before, CHUNKIO_HAVE_CHUNK_ITER ? 10'000 : 3'500);
   EXPECT_LE(index.memory_bytes(), 20 * 100'000 + (1 << 20));
+}
+
+/// A local file whose tree lies among chunks of 8 KiB.
+TEST(ChunkTree, PagesOfNodesAreKeptOrDroppedWhoeverReadThem) {
+  constexpr std::int64_t kChunks = 4000;
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("images.h5");
+  {
+    const auto guard = Library::lock();
+    const FileId file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    const std::array<hsize_t, 2> shape{kChunks, 8192};
+    const std::array<hsize_t, 2> chunk{1, 8192};
+    const SpaceId space(H5Screate_simple(2, shape.data(), nullptr));
+    const ListId creation(H5Pcreate(H5P_DATASET_CREATE));
+    ASSERT_GE(H5Pset_chunk(creation.get(), 2, chunk.data()), 0);
+    const DatasetId dataset(H5Dcreate2(file.get(), "images", H5T_STD_U8LE, space.get(), H5P_DEFAULT,
+                                       creation.get(), H5P_DEFAULT));
+    const std::vector<std::byte> row(8192);
+    for (std::array<hsize_t, 2> place{}; place[0] < kChunks; ++place[0]) {
+      ASSERT_GE(H5Dwrite_chunk(dataset.get(), H5P_DEFAULT, 0, place.data(), row.size(), row.data()),
+                0);
+    }
+  }
+  const io::LocalFile bytes(path);
+  const auto size = static_cast<std::size_t>(bytes.size());
+  test::drop_from_cache(bytes.fd());
+  if (test::cached_bytes(bytes.fd(), size) != 0) GTEST_SKIP() << "this file system keeps its pages";
+  const auto cached_after = [&](NodePages pages) {
+    std::optional<ChunkTree> tree;
+    {
+      const auto guard = Library::lock();
+      const FileId file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+      const DatasetId dataset(H5Dopen2(file.get(), "images", H5P_DEFAULT));
+      tree = find_chunk_tree(bytes, file, dataset.get(), Shape{1, 8192}, path);
+    }
+    std::int64_t listed = 0;
+    list_chunks(
+        bytes, tree.value(), Shape{kChunks, 8192}, Shape{1, 8192},
+        [&](const TreeEntry&) { ++listed; }, pages);
+    EXPECT_EQ(listed, kChunks);
+    return test::cached_bytes(bytes.fd(), size);
+  };
+  const std::size_t kept = cached_after(NodePages::kept);
+  EXPECT_GE(kept, kChunks / 64 * 4096);
+  EXPECT_LT(kept, size / 4) << "chunks were read";
+  EXPECT_LT(cached_after(NodePages::dropped), kept / 2);
 }
 
 // ---- Damage ----
@@ -299,11 +348,12 @@ class MadeTree {
                    std::int64_t elements = 100) const {
     const InMemory source(bytes_);
     const ChunkTree tree{.root = root, .node_entries = 2};
-    std::string wrong =
+    const ListedTree listed =
         list_chunks(source, tree, Shape{elements}, Shape{1},
                     [&](const TreeEntry& entry) { numbers.push_back(entry.number); });
     reads = source.reads;
-    return wrong;
+    outside = listed.outside;
+    return listed.damage;
   }
   void put(std::size_t at, std::uint64_t value) { std::memcpy(&bytes_[at], &value, 8); }
   /// Bytes that are no node.
@@ -312,6 +362,7 @@ class MadeTree {
   [[nodiscard]] std::uint8_t& at(std::size_t place) { return bytes_[place]; }
 
   mutable std::int64_t reads = 0;
+  mutable bool outside = false;
 
  private:
   Bytes bytes_ = Bytes(64);
@@ -386,8 +437,9 @@ struct TreeAmongChunks {
   /// \param numbers  of the chunks that are listed, ascending.
   std::string list(const ByteSource& source, std::vector<std::int64_t>& numbers) const {
     std::string wrong =
-        list_chunks(source, tree, Shape{kChunks}, Shape{1},
-                    [&](const TreeEntry& entry) { numbers.push_back(entry.number); });
+        list_chunks(source, tree, Shape{kChunks}, Shape{1}, [&](const TreeEntry& entry) {
+          numbers.push_back(entry.number);
+        }).damage;
     std::sort(numbers.begin(), numbers.end());
     return wrong;
   }
@@ -473,7 +525,9 @@ TEST(DamagedChunkTree, NodesThatAreNoneAreNamed) {
     return wrong;
   };
   EXPECT_EQ(list(leaf), "");
+  EXPECT_FALSE(file.outside);
   EXPECT_EQ(list(outside), "");
+  EXPECT_TRUE(file.outside);
   EXPECT_EQ(list(empty), "");
   EXPECT_NE(list(wrong_level).find("is of level 0"), std::string::npos);
   EXPECT_NE(list(wrong_root).find("is of level 40"), std::string::npos);
@@ -494,6 +548,7 @@ TEST(DamagedChunkTree, NoNodeIsReadForEachOfManyWaysToIt) {
   (void)file.list(node, numbers);
   EXPECT_LE(file.reads, 2 * 100 + 64);
   EXPECT_LE(numbers.size(), 2U);
+  EXPECT_TRUE(file.outside) << "the other ways were not gone";
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "h5/probe.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -178,6 +181,27 @@ TEST_F(ProbeTest, FilesOfEverySourceAreLookedAtBeforeTheyAreOpened) {
       static_cast<void>(Dataset::open(source, {.probe = program("kill -SEGV $$")}));
     });
   }
+}
+
+/// libhdf5 would read each of some 1,800 nodes once more, as it does where one is damaged.
+TEST_F(ProbeTest, AnIndexOfManyChunksThatIsSoundIsReadOnce) {
+  const std::string path = test::h5py_file(scratch_, "many_chunks");
+  const auto requests = [&] {
+    const auto source = std::make_shared<test::CountingSource>(path);
+    walk_source(source, Reach::all);
+    return source->requests.load();
+  };
+  const std::int64_t sound = requests();
+  EXPECT_GT(sound, 1'700);
+  EXPECT_LT(sound, 2'200);
+
+  std::vector<std::uint8_t> bytes = test::read_bytes(path);
+  const std::array<std::uint8_t, 6> leaf{'T', 'R', 'E', 'E', 1, 0};
+  const auto last = std::find_end(bytes.begin(), bytes.end(), leaf.begin(), leaf.end());
+  ASSERT_NE(last, bytes.end());
+  *last = '?';
+  test::write_bytes(path, bytes);
+  EXPECT_GT(requests(), sound + 1'000);
 }
 
 }  // namespace

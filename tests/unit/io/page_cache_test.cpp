@@ -1,11 +1,13 @@
 #include "io/page_cache.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -123,6 +125,38 @@ TEST(HasPages, EndsThatNeighboursBroughtInDoNotHideWhatIsMissingBetween) {
   base::read_at(file.get(), begin, all, path);
   EXPECT_TRUE(has_pages(file.get(), begin, end));
   EXPECT_TRUE(in_page_cache(file.get(), begin, end));
+}
+
+TEST(AreInMemory, SaysSoOfEachPageAndReadsNone) {
+  const test::ScratchFolder scratch;
+  const std::string path = scratch.file("a");
+  const base::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const auto size = static_cast<std::size_t>(8 * kFolioBytes);
+  base::write_at(file.get(), 0, std::vector<std::byte>(size), path);
+  ASSERT_TRUE(shows_pages(file.get()));
+  void* const map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  ASSERT_NE(map, MAP_FAILED);
+  const std::byte* const begin = static_cast<std::byte*>(map);
+  EXPECT_TRUE(are_in_memory(begin, begin + size));
+  test::drop_from_cache(file.get());
+  if (test::cached_bytes(file.get(), size) == 0) {
+    EXPECT_FALSE(are_in_memory(begin + 5, begin + 6));
+    ASSERT_EQ(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM), 0);
+    std::vector<std::byte> back(4096);
+    const std::size_t page = 700;
+    base::read_at(file.get(), page * 4096, back, path);
+    EXPECT_TRUE(are_in_memory(begin + page * 4096 + 7, begin + (page + 1) * 4096));
+    EXPECT_FALSE(are_in_memory(begin + page * 4096 - 1, begin + (page + 1) * 4096));
+    EXPECT_FALSE(are_in_memory(begin + page * 4096, begin + (page + 1) * 4096 + 1));
+    EXPECT_EQ(test::cached_bytes(file.get(), size), 4096U);
+    base::read_at(file.get(), 0, std::span(back).first(1), path);
+    std::vector<std::byte> all(size);
+    base::read_at(file.get(), 0, all, path);
+    drop_pages(file.get(), 6 * kFolioBytes, 6 * kFolioBytes + 1);
+    EXPECT_TRUE(are_in_memory(begin, begin + 4 * kFolioBytes));
+    EXPECT_FALSE(are_in_memory(begin, begin + size)) << "a page far behind is missing";
+  }
+  ::munmap(map, size);
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ TEST_P(ReadAheadTest, HasThreadsOnlyForLargeFoliosThatAreMissing) {
     EXPECT_EQ(test::settled_threads(), threads) << "a small range";
     ASSERT_TRUE(will_be_cached(0, 100'000));
     read_ahead.start(file_.file, 2'500'000, 7'000'000);
-    EXPECT_EQ(test::settled_threads(), threads + (GetParam() ? 4 : 0));
+    EXPECT_EQ(test::settled_threads(), threads + (GetParam() ? 12 : 0));
     ASSERT_TRUE(will_be_cached(2'500'000, 7'000'000));
   }
   EXPECT_EQ(test::settled_threads(), threads);
