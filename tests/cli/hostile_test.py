@@ -285,6 +285,26 @@ class HostileFileTest(CliTest):
         (self.dir / "x.h5").write_bytes(content)
         self.assert_fails(["info", "x.h5"], r"x\.h5 is damaged or hostile.*did not end within 10 s")
 
+    def test_an_index_of_many_chunks_with_a_node_that_leads_to_itself(self):
+        """Also where no chunk is in that node, so that the library need not read it: libhdf5 does."""
+        self.write_h5("sound.h5", images={"data": pictures(6000, 4, 4), "chunks": (1, 4, 4, 3)})
+        key, entry = 8 + 8 * 5, 8 + 8 * 5 + 8
+        sound = (self.dir / "sound.h5").read_bytes()
+        node = sound.index(b"TREE\x01\x01") + 24
+        first, second = node, node + entry
+        for covers_chunks in (True, False):
+            content = bytearray(sound)
+            content[first + key:second] = (node - 24).to_bytes(8, "little")
+            if not covers_chunks:
+                content[second:second + key] = content[first:first + key]
+            (self.dir / "x.h5").write_bytes(content)
+            result = self.run_h5pack("info", "x.h5", "--layout", "nhwc")
+            with self.subTest(covers_chunks=covers_chunks):
+                self.assertIn(result.returncode, (0, 1), result.stderr)
+                if self.libhdf5_is_old():
+                    self.assertRegex(result.stderr, r"x\.h5 is damaged or hostile")
+        self.h5pack("info", "sound.h5", "--layout", "nhwc")
+
     @under_strace.required
     def test_a_file_that_is_trusted_is_opened_at_once(self):
         self.write_h5("x.h5", images=pictures())
