@@ -131,6 +131,7 @@ std::vector<std::byte> layout_of(const AddressedBytes& file, std::uint64_t addre
 // ---- The tree ----
 
 constexpr std::size_t kNodeHeadBytes = 24;
+/// Where pages are larger, nodes may seem to lie among chunks in memory; then theirs are kept.
 constexpr std::int64_t kPageBytes = 4096;
 /// Of a root. A tree of 2^63 chunks, in nodes that are half full, has 12 levels.
 constexpr std::size_t kMaxLevel = 32;
