@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <queue>
 #include <span>
 #include <utility>
@@ -13,7 +15,9 @@
 #include <hdf5.h>
 
 #include "base/checked_math.hpp"
+#include "base/cpus.hpp"
 #include "base/file_number.hpp"
+#include "base/run_on_threads.hpp"
 #include "h5/error_stack.hpp"
 #include "io/local_file.hpp"
 #include "io/page_cache.hpp"
@@ -142,6 +146,12 @@ constexpr std::int64_t kDearRequest = std::int64_t{2} << 20;
 /// full, a little behind the leaves that it takes over.
 constexpr std::int64_t kHeldSteps = 4;
 
+/// A local file with more in a level has them read by several threads. Fewer take no time.
+constexpr std::size_t kManyNodes = 256;
+/// That a thread asks for at a time. With twice as many the disk has no more to do, and with fewer
+/// it waits.
+constexpr std::size_t kNodesAtOnce = 64;
+
 /// A node to be read, and the numbers of chunks that may be in it: [begin, end).
 struct Node {
   std::uint64_t address = 0;
@@ -149,191 +159,69 @@ struct Node {
   std::int64_t end = 0;
 };
 
-class Walk {
+/// What some nodes of a level say.
+struct Found {
+  std::vector<Node> children = {};
+  std::string damage = {};       ///< Of the first damaged node; empty: there is none.
+  std::uint64_t damaged_at = 0;  ///< Its address.
+  bool outside = false;          ///< Some of the tree is no part of the grid.
+
+  void note(std::uint64_t address, const std::string& wrong) {
+    if (wrong.empty() || (!damage.empty() && address >= damaged_at)) return;
+    damage = wrong;
+    damaged_at = address;
+  }
+  void add(const Found& other) {
+    children.insert(children.end(), other.children.begin(), other.children.end());
+    note(other.damaged_at, other.damage);
+    outside = outside || other.outside;
+  }
+};
+
+using Visit = std::function<void(const TreeEntry&)>;
+
+/// Reads nodes one after the other, gives the chunks of leaves to a visitor and keeps what it
+/// found. For one thread; each other one has a copy.
+class NodeReader {
  public:
-  Walk(const ByteSource& bytes, const ChunkTree& tree, const Shape& shape, const Shape& chunk,
-       const std::function<void(const TreeEntry&)>& visit, NodePages pages)
-      : bytes_(bytes),
-        file_(bytes, tree.base),
-        tree_(tree),
+  NodeReader(const ChunkTree& tree, const Shape& shape, const Shape& chunk, const Visit& visit)
+      : node_entries_(tree.node_entries),
         rank_(shape.rank()),
         key_bytes_(8 + 8 * (rank_ + 1)),
         node_(kNodeHeadBytes + (tree.node_entries + std::size_t{1}) * key_bytes_ +
               tree.node_entries * std::size_t{8}),
-        visit_(visit),
-        pages_(pages) {
-    num_chunks_ = 1;
+        visit_(&visit) {
     for (std::size_t axis = 0; axis < rank_; ++axis) {
       chunk_[axis] = static_cast<std::uint64_t>(chunk[axis]);
       grid_[axis] = static_cast<std::uint64_t>(base::ceil_divide(shape[axis], chunk[axis]));
-      num_chunks_ *= static_cast<std::int64_t>(grid_[axis]);
     }
   }
 
-  ListedTree run() {
-    if (!tree_.root) return listed_;
-    std::vector<Node> nodes{{*tree_.root, 0, num_chunks_}};
-    std::optional<std::size_t> level;
-    // Level by level, as they lie in the file, so that storage that is far away merges requests.
-    while (!nodes.empty()) {
-      std::sort(nodes.begin(), nodes.end(), lies_before);
-      if (level == 1 && are_among_leaves(nodes) && !are_kept(nodes)) {
-        nodes = sweep(nodes);
-        level = 0;
-        continue;
-      }
-      const bool forgotten = pages_ == NodePages::dropped && lie_in_cold_file(nodes);
-      const auto through = prefetch(nodes);
-      const AddressedBytes file(through != nullptr ? *through : bytes_, tree_.base);
-      std::vector<Node> children;
-      for (const Node& node : nodes) {
-        note(node, file.read(node.address, node_) ? parse(node, level, children)
-                                                  : "lies outside of the file");
-      }
-      if (forgotten) forget(nodes);
-      if (!level || *level == 0) break;
-      level = *level - 1;
-      nodes = std::move(children);
+  /// That a node has in the file.
+  [[nodiscard]] std::size_t node_bytes() const noexcept { return node_.size(); }
+
+  /// \param level  of the node; absent: it is the root, and says so.
+  void read(const AddressedBytes& file, const Node& node, std::optional<std::size_t>& level) {
+    if (file.read(node.address, node_)) {
+      found_.note(node.address, parse(node, level));
+    } else {
+      found_.note(node.address, "lies outside of the file");
     }
-    return listed_;
   }
+  /// The same of a node that is in memory.
+  void read(std::span<const std::byte> bytes, const Node& node, std::optional<std::size_t>& level) {
+    std::memcpy(node_.data(), bytes.data(), node_.size());
+    found_.note(node.address, parse(node, level));
+  }
+
+  /// What was found since this was called last.
+  [[nodiscard]] Found take_found() { return std::exchange(found_, {}); }
 
  private:
-  static bool lies_before(const Node& a, const Node& b) noexcept { return a.address < b.address; }
-
-  /// \param wrong  with the node; empty: nothing.
-  void note(const Node& node, const std::string& wrong) {
-    if (wrong.empty() || !listed_.damage.empty()) return;
-    listed_.damage = "its node at byte " +
-                     std::to_string(static_cast<std::uint64_t>(tree_.base) + node.address) + " " +
-                     wrong;
-  }
-
-  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(const std::vector<Node>& nodes) const {
-    if (nodes.size() < 2) return nullptr;
-    std::vector<ByteRange> ranges;
-    ranges.reserve(nodes.size());
-    for (const Node& node : nodes) {
-      if (const auto at = file_.offset(node.address, node_.size())) {
-        ranges.push_back({*at, *at + static_cast<std::int64_t>(node_.size())});
-      }
-    }
-    return bytes_.prefetch(ranges);
-  }
-
-  /// Whether what lies behind these nodes of a local file has to be read from its disk. They
-  /// themselves may have been read before, by a process that looked at the file first.
-  [[nodiscard]] bool lie_in_cold_file(const std::vector<Node>& nodes) const {
-    const io::LocalFile* const local = io::as_local_file(bytes_);
-    if (local == nullptr || nodes.size() < 2) return false;
-    // Not the first and the last one: that process read chunks there, too.
-    for (const std::size_t quarter : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
-      const auto at = file_.offset(nodes[nodes.size() * quarter / 4].address, node_.size());
-      const auto behind = static_cast<std::int64_t>(node_.size()) + kPageBytes;
-      if (!at || io::has_page(local->fd(), *at + behind)) return false;
-    }
-    return true;
-  }
-
-  /// Drops their pages from the page cache: see NodePages. \pre lie_in_cold_file(nodes), before
-  /// they were read.
-  void forget(const std::vector<Node>& nodes) const {
-    const int fd = io::as_local_file(bytes_)->fd();
-    for (const Node& node : nodes) {
-      const auto at = file_.offset(node.address, node_.size());
-      if (at) io::drop_pages(fd, *at, *at + static_cast<std::int64_t>(node_.size()));
-    }
-  }
-
-  /// Whether no request is needed for any of these. A process that looked at the file before may
-  /// have asked for some.
-  [[nodiscard]] bool are_kept(const std::vector<Node>& nodes) const {
-    return std::ranges::all_of(nodes, [this](const Node& node) {
-      const auto at = file_.offset(node.address, node_.size());
-      if (!at) return false;
-      const ByteRange range{*at, *at + static_cast<std::int64_t>(node_.size())};
-      return bytes_.prefetch({&range, 1}) == nullptr;
-    });
-  }
-
-  /// Whether parents of leaves lie too far from each other to share requests, and leaves do not:
-  /// then requests for leaves bring the parents, too. Only where requests are large, and so dear.
-  /// \param parents  as they lie in the file.
-  [[nodiscard]] bool are_among_leaves(const std::vector<Node>& parents) const {
-    if (bytes_.request_bytes() < kDearRequest || parents.size() < 2) return false;
-    if (!file_.offset(parents.back().address, node_.size())) return false;
-    const std::uint64_t near = static_cast<std::uint64_t>(bytes_.request_bytes()) / 2;
-    const std::uint64_t gap =
-        (parents.back().address - parents.front().address) / (parents.size() - 1);
-    return gap > near && gap / tree_.node_entries < near;
-  }
-
-  /// Reads the file once, from the first of these parents on, and their leaves as they come.
-  /// \pre are_among_leaves(parents).
-  /// \returns the leaves that were not in what was held when their parents came.
-  [[nodiscard]] std::vector<Node> sweep(const std::vector<Node>& parents) {
-    const auto later = [](const Node& a, const Node& b) { return lies_before(b, a); };
-    std::priority_queue<Node, std::vector<Node>, decltype(later)> ahead(later);  // leaves
-    std::vector<Node> missed;
-    const std::int64_t step = 2 * bytes_.request_bytes();
-    ByteRange held{*file_.offset(parents.front().address, 0), 0};
-    held.end = held.begin;
-    const ByteRange all{held.begin, bytes_.size()};
-    const auto prefetched = bytes_.prefetch({&all, 1});
-    const ByteSource& source = prefetched != nullptr ? *prefetched : bytes_;
-    std::vector<std::byte> window;
-    const auto read_more = [&] {
-      if (held.end - held.begin >= kHeldSteps * step) {
-        window.erase(window.begin(), window.begin() + step);
-        held.begin += step;
-      }
-      const std::size_t before = window.size();
-      const std::int64_t end = std::min(held.end + step, all.end);
-      window.resize(before + static_cast<std::size_t>(end - held.end));
-      source.read_at(held.end, std::span(window).subspan(before), {});
-      held.end = end;
-    };
-    /// Whether the node is held now, and then in node_.
-    const auto take = [&](const Node& node) {
-      const auto at = file_.offset(node.address, node_.size());
-      if (!at || *at < held.begin || *at + static_cast<std::int64_t>(node_.size()) > held.end) {
-        return false;
-      }
-      std::memcpy(node_.data(), window.data() + (*at - held.begin), node_.size());
-      return true;
-    };
-    std::vector<Node> none;
-    std::optional<std::size_t> leaf_level = 0;
-    std::optional<std::size_t> parent_level = 1;
-    auto parent = parents.begin();
-    while (parent != parents.end() || !ahead.empty()) {
-      if (!ahead.empty() && take(ahead.top())) {
-        note(ahead.top(), parse(ahead.top(), leaf_level, none));
-        ahead.pop();
-      } else if (parent != parents.end() && take(*parent)) {
-        std::vector<Node> leaves;
-        note(*parent, parse(*parent, parent_level, leaves));
-        for (const Node& leaf : leaves) {
-          const auto at = file_.offset(leaf.address, node_.size());
-          if (at && *at >= held.begin) {
-            ahead.push(leaf);
-          } else {
-            missed.push_back(leaf);
-          }
-        }
-        ++parent;
-      } else {
-        read_more();
-      }
-    }
-    return missed;
-  }
-
-  /// Gives the chunks of a leaf to visit_, or appends the children of another node.
+  /// Gives the chunks of a leaf to the visitor, or keeps the children of another node.
   /// \param level  of the node; absent: it is the root.
   /// \returns what is wrong with the node, as a clause.
-  [[nodiscard]] std::string parse(const Node& node, std::optional<std::size_t>& level,
-                                  std::vector<Node>& children) {
+  [[nodiscard]] std::string parse(const Node& node, std::optional<std::size_t>& level) {
     if (std::memcmp(node_.data(), "TREE\1", 5) != 0) return "is no node of an index of chunks";
     const std::size_t own_level = base::number_at<std::uint8_t>(node_, 5);
     if (level.value_or(own_level) != own_level || own_level > kMaxLevel) {
@@ -341,11 +229,11 @@ class Walk {
     }
     level = own_level;
     const std::size_t entries = base::number_at<std::uint16_t>(node_, 6);
-    if (entries > tree_.node_entries) {
+    if (entries > node_entries_) {
       return "has " + std::to_string(entries) + " entries of at most " +
-             std::to_string(tree_.node_entries);
+             std::to_string(node_entries_);
     }
-    return own_level == 0 ? read_leaf(node, entries) : read_inner(node, entries, children);
+    return own_level == 0 ? read_leaf(node, entries) : read_inner(node, entries);
   }
 
   [[nodiscard]] std::string read_leaf(const Node& node, std::size_t entries) {
@@ -356,7 +244,7 @@ class Walk {
       const Key key = parse_key(bytes);
       if (!key.begins_chunk || key.number < least) return kWrongKeys;
       if (!key.inside) {
-        listed_.outside = true;
+        found_.outside = true;
         continue;
       }
       if (key.number >= node.end) return kWrongKeys;
@@ -366,12 +254,12 @@ class Walk {
                        .stored_bytes = base::number_at<std::uint32_t>(bytes, 0),
                        .filter_mask = base::number_at<std::uint32_t>(bytes, 4)});
     }
-    for (const TreeEntry& entry : leaf_) visit_(entry);
+    for (const TreeEntry& entry : leaf_) (*visit_)(entry);
     return {};
   }
 
-  [[nodiscard]] std::string read_inner(const Node& node, std::size_t entries,
-                                       std::vector<Node>& children) {
+  [[nodiscard]] std::string read_inner(const Node& node, std::size_t entries) {
+    std::vector<Node>& children = found_.children;
     const std::size_t before = children.size();
     std::int64_t begin = end_before(key_at(0));
     if (entries > 0 && begin < node.begin) return kWrongKeys;
@@ -386,7 +274,7 @@ class Walk {
       if (child.begin < child.end) {
         children.push_back(child);
       } else {
-        listed_.outside = true;
+        found_.outside = true;
       }
       begin = end;
     }
@@ -439,19 +327,227 @@ class Walk {
 
   static constexpr const char* kWrongKeys = "has keys that do not rise from one chunk to the next";
 
+  std::uint32_t node_entries_;
+  std::size_t rank_;
+  std::size_t key_bytes_;
+  std::array<std::uint64_t, Shape::kMaxRank> chunk_{};
+  std::array<std::uint64_t, Shape::kMaxRank> grid_{};
+  std::vector<std::byte> node_;  // the one that is being read
+  std::vector<TreeEntry> leaf_;
+  const Visit* visit_;
+  Found found_;
+};
+
+class Walk {
+ public:
+  Walk(const ByteSource& bytes, const ChunkTree& tree, const Shape& shape, const Shape& chunk,
+       const Visit& visit, NodePages pages)
+      : bytes_(bytes),
+        file_(bytes, tree.base),
+        tree_(tree),
+        reader_(tree, shape, chunk, visit),
+        node_bytes_(reader_.node_bytes()),
+        is_local_(io::as_local_file(bytes) != nullptr),
+        pages_(pages) {
+    for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+      num_chunks_ *= base::ceil_divide(shape[axis], chunk[axis]);
+    }
+  }
+
+  ListedTree run() {
+    ListedTree listed;
+    if (!tree_.root) return listed;
+    std::vector<Node> nodes{{*tree_.root, 0, num_chunks_}};
+    std::optional<std::size_t> level;
+    // Level by level, as they lie in the file, so that storage that is far away merges requests.
+    while (!nodes.empty()) {
+      std::sort(nodes.begin(), nodes.end(), lies_before);
+      const bool swept = level == 1 && are_among_leaves(nodes) && !are_kept(nodes);
+      Found found = swept ? sweep(nodes) : read_level(nodes, level);
+      if (listed.damage.empty() && !found.damage.empty()) {
+        listed.damage = "its node at byte " +
+                        std::to_string(static_cast<std::uint64_t>(tree_.base) + found.damaged_at) +
+                        " " + found.damage;
+      }
+      listed.outside = listed.outside || found.outside;
+      if (!level || *level == 0) break;
+      level = *level - 1;
+      nodes = std::move(found.children);
+    }
+    return listed;
+  }
+
+ private:
+  static bool lies_before(const Node& a, const Node& b) noexcept { return a.address < b.address; }
+
+  /// \param level  of the nodes; absent: there is one, the root, and it says so.
+  [[nodiscard]] Found read_level(const std::vector<Node>& nodes,
+                                 std::optional<std::size_t>& level) {
+    const bool forgotten = pages_ == NodePages::dropped && lie_in_cold_file(nodes);
+    if (level && is_local_ && nodes.size() > kManyNodes) {
+      return read_on_threads(nodes, *level, forgotten);
+    }
+    const auto through = prefetch(nodes);
+    const AddressedBytes file(through != nullptr ? *through : bytes_, tree_.base);
+    for (const Node& node : nodes) reader_.read(file, node, level);
+    if (forgotten) forget(nodes);
+    return reader_.take_found();
+  }
+
+  /// Each thread asks for some nodes, reads those that it asked for before, and goes on with the
+  /// next: one alone is slower than a disk in asking for so little at a time, and in reading.
+  [[nodiscard]] Found read_on_threads(std::span<const Node> nodes, std::size_t level,
+                                      bool forgotten) const {
+    std::atomic<std::size_t> next = 0;
+    std::mutex mutex;  // guards `all`
+    Found all;
+    base::run_on_threads(base::default_threads(), [&](std::int64_t, const std::stop_token& stop) {
+      NodeReader reader = reader_;
+      std::optional<std::size_t> own_level = level;
+      std::span<const Node> asked;
+      while (!stop.stop_requested()) {
+        const std::size_t begin = std::min(next.fetch_add(kNodesAtOnce), nodes.size());
+        const auto ahead = nodes.subspan(begin, std::min(kNodesAtOnce, nodes.size() - begin));
+        static_cast<void>(prefetch(ahead));
+        for (const Node& node : asked) reader.read(file_, node, own_level);
+        if (forgotten) forget(asked);
+        if (ahead.empty()) break;
+        asked = ahead;
+      }
+      const std::lock_guard lock(mutex);
+      all.add(reader.take_found());
+    });
+    return all;
+  }
+
+  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(std::span<const Node> nodes) const {
+    if (nodes.size() < 2) return nullptr;
+    std::vector<ByteRange> ranges;
+    ranges.reserve(nodes.size());
+    for (const Node& node : nodes) {
+      if (const auto at = file_.offset(node.address, node_bytes_)) {
+        ranges.push_back({*at, *at + static_cast<std::int64_t>(node_bytes_)});
+      }
+    }
+    return bytes_.prefetch(ranges);
+  }
+
+  /// Whether what lies behind these nodes of a local file has to be read from its disk. They
+  /// themselves may have been read before, by a process that looked at the file first.
+  [[nodiscard]] bool lie_in_cold_file(const std::vector<Node>& nodes) const {
+    const io::LocalFile* const local = io::as_local_file(bytes_);
+    if (local == nullptr || nodes.size() < 2) return false;
+    // Not the first and the last one: that process read chunks there, too.
+    for (const std::size_t quarter : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+      const auto at = file_.offset(nodes[nodes.size() * quarter / 4].address, node_bytes_);
+      const auto behind = static_cast<std::int64_t>(node_bytes_) + kPageBytes;
+      if (!at || io::has_page(local->fd(), *at + behind)) return false;
+    }
+    return true;
+  }
+
+  /// Drops their pages from the page cache: see NodePages. \pre lie_in_cold_file(nodes), before
+  /// they were read.
+  void forget(std::span<const Node> nodes) const {
+    const int fd = io::as_local_file(bytes_)->fd();
+    for (const Node& node : nodes) {
+      const auto at = file_.offset(node.address, node_bytes_);
+      if (at) io::drop_pages(fd, *at, *at + static_cast<std::int64_t>(node_bytes_));
+    }
+  }
+
+  /// Whether no request is needed for any of these. A process that looked at the file before may
+  /// have asked for some.
+  [[nodiscard]] bool are_kept(const std::vector<Node>& nodes) const {
+    return std::ranges::all_of(nodes, [this](const Node& node) {
+      const auto at = file_.offset(node.address, node_bytes_);
+      if (!at) return false;
+      const ByteRange range{*at, *at + static_cast<std::int64_t>(node_bytes_)};
+      return bytes_.prefetch({&range, 1}) == nullptr;
+    });
+  }
+
+  /// Whether parents of leaves lie too far from each other to share requests, and leaves do not:
+  /// then requests for leaves bring the parents, too. Only where requests are large, and so dear.
+  /// \param parents  as they lie in the file.
+  [[nodiscard]] bool are_among_leaves(const std::vector<Node>& parents) const {
+    if (bytes_.request_bytes() < kDearRequest || parents.size() < 2) return false;
+    if (!file_.offset(parents.back().address, node_bytes_)) return false;
+    const std::uint64_t near = static_cast<std::uint64_t>(bytes_.request_bytes()) / 2;
+    const std::uint64_t gap =
+        (parents.back().address - parents.front().address) / (parents.size() - 1);
+    return gap > near && gap / tree_.node_entries < near;
+  }
+
+  /// Reads the file once, from the first of these parents on, and their leaves as they come.
+  /// \pre are_among_leaves(parents).
+  /// \returns as children the leaves that were not in what was held when their parents came.
+  [[nodiscard]] Found sweep(const std::vector<Node>& parents) {
+    const auto later = [](const Node& a, const Node& b) { return lies_before(b, a); };
+    std::priority_queue<Node, std::vector<Node>, decltype(later)> ahead(later);  // leaves
+    const std::int64_t step = 2 * bytes_.request_bytes();
+    ByteRange held{*file_.offset(parents.front().address, 0), 0};
+    held.end = held.begin;
+    const ByteRange all{held.begin, bytes_.size()};
+    const auto prefetched = bytes_.prefetch({&all, 1});
+    const ByteSource& source = prefetched != nullptr ? *prefetched : bytes_;
+    std::vector<std::byte> window;
+    const auto read_more = [&] {
+      if (held.end - held.begin >= kHeldSteps * step) {
+        window.erase(window.begin(), window.begin() + step);
+        held.begin += step;
+      }
+      const std::size_t before = window.size();
+      const std::int64_t end = std::min(held.end + step, all.end);
+      window.resize(before + static_cast<std::size_t>(end - held.end));
+      source.read_at(held.end, std::span(window).subspan(before), {});
+      held.end = end;
+    };
+    /// Whether the node is held now, and was read.
+    const auto take = [&](const Node& node, std::optional<std::size_t>& level) {
+      const auto at = file_.offset(node.address, node_bytes_);
+      if (!at || *at < held.begin || *at + static_cast<std::int64_t>(node_bytes_) > held.end) {
+        return false;
+      }
+      reader_.read(std::span(window).subspan(static_cast<std::size_t>(*at - held.begin)), node,
+                   level);
+      return true;
+    };
+    Found found;
+    std::optional<std::size_t> leaf_level = 0;
+    std::optional<std::size_t> parent_level = 1;
+    auto parent = parents.begin();
+    while (parent != parents.end() || !ahead.empty()) {
+      if (!ahead.empty() && take(ahead.top(), leaf_level)) {
+        ahead.pop();
+      } else if (parent != parents.end() && take(*parent, parent_level)) {
+        Found leaves = reader_.take_found();
+        for (const Node& leaf : std::exchange(leaves.children, {})) {
+          const auto at = file_.offset(leaf.address, node_bytes_);
+          if (at && *at >= held.begin) {
+            ahead.push(leaf);
+          } else {
+            found.children.push_back(leaf);
+          }
+        }
+        found.add(leaves);
+        ++parent;
+      } else {
+        read_more();
+      }
+    }
+    found.add(reader_.take_found());
+    return found;
+  }
+
   const ByteSource& bytes_;
   AddressedBytes file_;
   const ChunkTree& tree_;
-  std::size_t rank_;
-  std::size_t key_bytes_;
-  std::vector<std::byte> node_;  // the one that is being read
-  std::vector<TreeEntry> leaf_;
-  const std::function<void(const TreeEntry&)>& visit_;
-  std::array<std::uint64_t, Shape::kMaxRank> chunk_{};
-  std::array<std::uint64_t, Shape::kMaxRank> grid_{};
-  std::int64_t num_chunks_ = 0;
+  NodeReader reader_;
+  std::size_t node_bytes_;
+  bool is_local_;
+  std::int64_t num_chunks_ = 1;
   NodePages pages_;
-  ListedTree listed_;
 };
 
 }  // namespace
@@ -506,8 +602,7 @@ std::optional<ChunkTree> find_chunk_tree(const ByteSource& bytes, const FileId& 
 }
 
 ListedTree list_chunks(const ByteSource& bytes, const ChunkTree& tree, const Shape& shape,
-                       const Shape& chunk, const std::function<void(const TreeEntry&)>& visit,
-                       NodePages pages) {
+                       const Shape& chunk, const Visit& visit, NodePages pages) {
   return Walk(bytes, tree, shape, chunk, visit, pages).run();
 }
 

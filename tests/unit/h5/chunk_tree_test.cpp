@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -535,6 +536,49 @@ TEST(DamagedChunkTree, NodesThatAreNoneAreNamed) {
   EXPECT_NE(list(0).find("is no node of an index of chunks"), std::string::npos);
   EXPECT_NE(list(1U << 30).find("lies outside of the file"), std::string::npos);
   EXPECT_NE(list(~std::uint64_t{0}).find("lies outside of the file"), std::string::npos);
+}
+
+/// Several threads read the nodes of a level of a local file, and find what one does.
+TEST(DamagedChunkTree, OfALocalFileThreadsFindTheSame) {
+  constexpr std::uint64_t kChunks = 4096;
+  MadeTree file;
+  std::vector<MadeTree::Entry> nodes;  // of a level, by their first chunks
+  for (std::uint64_t chunk = 0; chunk < kChunks; ++chunk) nodes.push_back({chunk, chunk + 5000});
+  for (std::uint8_t level = 0; nodes.size() > 1; ++level) {
+    std::vector<MadeTree::Entry> parents;
+    for (std::size_t i = 0; i < nodes.size(); i += 2) {
+      const std::uint64_t end = i + 2 < nodes.size() ? nodes[i + 2].key : kChunks;
+      parents.push_back({nodes[i].key, file.add(level, {nodes[i], nodes[i + 1]}, end)});
+    }
+    nodes = parents;
+  }
+  const std::uint64_t root = nodes.front().child;
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("tree");
+  const auto compare = [&] {
+    Numbers expected;
+    std::string damage = file.list(root, expected, kChunks);
+    test::write_bytes(path, file.bytes());
+    std::mutex mutex;  // guards `numbers`
+    Numbers numbers;
+    const ListedTree listed = list_chunks(io::LocalFile(path), {.root = root, .node_entries = 2},
+                                          Shape{kChunks}, Shape{1}, [&](const TreeEntry& entry) {
+                                            const std::lock_guard lock(mutex);
+                                            numbers.push_back(entry.number);
+                                          });
+    std::ranges::sort(numbers);
+    EXPECT_EQ(numbers, expected);
+    EXPECT_EQ(listed.damage, damage);
+    EXPECT_EQ(listed.outside, file.outside);
+    return damage;
+  };
+  EXPECT_EQ(compare(), "");
+  // Leaves come first in the file.
+  const auto leaf = [](std::size_t i) { return 64 + i * MadeTree::kNode; };
+  for (const std::size_t i : {2000U, 1200U, 300U}) file.at(leaf(i)) = 'F';
+  file.put(leaf(700) + 32, kChunks + 7);  // its first chunk lies outside of the grid
+  EXPECT_EQ(compare(),
+            "its node at byte " + std::to_string(leaf(300)) + " is no node of an index of chunks");
 }
 
 /// Each node leads twice to the next: 2^30 ways to the leaf.
