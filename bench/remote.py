@@ -6,8 +6,10 @@ FILE is served on the loopback, twice: by nginx, as fast as it can, and by a ser
 request wait for 60 ms and sends 125 MB/s in all (1 Gb/s), as from a store that is far away. Rounds are interleaved: curl
 asks for the same bytes in ranges of 2 MiB, 32 at the same time (`curl --parallel`), then h5pack delivers an epoch with
 two threads, comparing digests on arrival and without, from a disk cache (`--remote-cache`) that holds the file, and from
-the file itself. Before the clock runs, h5pack delivers the same digest as from the disk. Last comes a server that gives
-each request a rate of its own, and more and more requests.
+the file itself. Before the clock runs, h5pack delivers the same digest as from the disk. Then comes nginx over TLS, as
+it is and through a line of 125 MB/s that delays what it carries by 30 ms each way: curl by HTTP/1.1 with a connection
+for each request, by HTTP/2 with one for all, and h5pack. Last comes a server that gives each request a rate of its own,
+and more and more requests.
 """
 
 import argparse
@@ -15,7 +17,9 @@ import http.server
 import json
 import os
 import pathlib
+import queue
 import re
+import socket
 import statistics
 import subprocess
 import tempfile
@@ -111,11 +115,61 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return None
 
 
+class Line:
+    """Carries connections to a port of this machine: all bytes 30 ms later, together at a rate."""
+
+    DELAY, RATE, PIECE = 0.03, 125e6, 256 << 10
+
+    def __init__(self, port):
+        self.port, self.free, self.lock = port, time.monotonic(), threading.Lock()
+        self.door = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.url = f"https://127.0.0.1:{self.door.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near = self.door.accept()[0]
+            far = socket.create_connection(("127.0.0.1", self.port))
+            for source, sink in ((near, far), (far, near)):
+                source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                under_way = queue.Queue(64)  # 16 MiB: more than a line of this rate holds
+                threading.Thread(target=self.take, args=(source, under_way), daemon=True).start()
+                threading.Thread(target=self.give, args=(sink, under_way), daemon=True).start()
+
+    def take(self, source, under_way):
+        piece = b"-"
+        while piece:
+            try:
+                piece = source.recv(self.PIECE)
+            except ConnectionError:
+                piece = b""
+            with self.lock:
+                self.free = max(self.free, time.monotonic()) + len(piece) / self.RATE
+                due = self.free + self.DELAY
+            under_way.put((due, piece))
+
+    def give(self, sink, under_way):
+        piece = b"-"
+        while piece:
+            due, piece = under_way.get()
+            time.sleep(max(0, due - time.monotonic()))
+            try:
+                sink.sendall(piece) if piece else sink.shutdown(socket.SHUT_WR)
+            except OSError:  # who asked has gone
+                pass
+
+
 class Nginx:
-    """nginx, which sends the files of a folder as fast as it can."""
+    """nginx, which sends the files of a folder as fast as it can; by HTTPS, too, with HTTP/2."""
+
+    TLS_PORT = 18443
 
     def __init__(self, folder, root, port=18080):
         self.url, self.log = f"http://127.0.0.1:{port}", folder / "access.log"
+        self.tls_url, self.certificate = f"https://127.0.0.1:{self.TLS_PORT}", folder / "certificate.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-keyout", f"{folder}/key.pem", "-out", self.certificate, "-days", "1", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
         config = folder / "nginx.conf"
         config.write_text(f"""
             worker_processes 2; pid {folder}/pid; error_log {folder}/error.log; daemon off;
@@ -124,7 +178,9 @@ class Nginx:
                     sendfile on; keepalive_requests 1000000;
                     client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
                     uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
-                    server {{ listen unix:{folder}/unused; listen 127.0.0.1:{port}; root {root}; }} }}""")
+                    ssl_certificate {self.certificate}; ssl_certificate_key {folder}/key.pem;
+                    server {{ listen unix:{folder}/unused; listen 127.0.0.1:{port};
+                              listen 127.0.0.1:{self.TLS_PORT} ssl http2; root {root}; }} }}""")
         self.process = subprocess.Popen(["nginx", "-c", str(config), "-e", str(folder / "error.log")])
         time.sleep(0.5)
         if self.process.poll() is not None:
@@ -139,10 +195,11 @@ class Nginx:
         self.process.wait()
 
 
-def curl_seconds(url, size, folder):
+def curl_seconds(url, size, folder, protocol="http1.1"):
+    """How long curl takes for all ranges. By HTTP/2 they share a connection."""
     config = folder / "ranges"
     config.write_text("next\n".join(
-        f'url = "{url}"\nrange = "{begin}-{min(begin + RANGE, size) - 1}"\noutput = "/dev/null"\n'
+        f'{protocol}\nurl = "{url}"\nrange = "{begin}-{min(begin + RANGE, size) - 1}"\noutput = "/dev/null"\n'
         for begin in range(0, size, RANGE)))
     begin = time.perf_counter()
     subprocess.run(["curl", "--silent", "--fail", "--no-progress-meter", "--parallel", "--parallel-max", str(REQUESTS),
@@ -196,6 +253,18 @@ def main():
                       f"with opening {spread([a / b for a, b in zip(whole, curl)])}; {epoch['images_per_second']:,.0f} images/s\n"
                       f"  without digests {spread(unverified, 0)} MB/s; from the disk cache {spread(kept, 0)} MB/s, "
                       f"{spread([a / b for a, b in zip(kept, local)])} of the file on the disk, {spread(local, 0)} MB/s")
+            for name in ("AWS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # chunkio looks at the first, curl at the second
+                os.environ[name] = str(nginx.certificate)
+            for server, url in (("nginx over TLS", nginx.tls_url), ("the same, 60 ms and 125 MB/s", Line(nginx.TLS_PORT).url)):
+                url = f"{url}/{path.name}"
+                first, second, ours = [], [], []
+                for _ in range(options.rounds):
+                    first.append(size / curl_seconds(url, size, folder) / 1e6)
+                    second.append(size / curl_seconds(url, size, folder, "http2") / 1e6)
+                    epoch = h5pack_epoch(options.h5pack, url)
+                    ours.append(epoch["bytes_read"] / epoch["seconds"] / 1e6)
+                print(f"{server}: curl by HTTP/1.1 {spread(first, 0)} MB/s, by HTTP/2 {spread(second, 0)}, "
+                      f"{spread([a / b for a, b in zip(second, first)])} of it; h5pack {spread(ours, 0)}")
             store = StoreServer(path.parent)
             rates = {16: [], 32: [], 64: []}
             for _ in range(options.rounds):

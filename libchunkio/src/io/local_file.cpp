@@ -81,6 +81,7 @@ LocalFile::LocalFile(base::FileDescriptor file, std::string path)
 LocalFile::LocalFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {
   const struct stat status = status_of(fd_, path_);
   size_ = status.st_size;
+  shows_pages_ = io::shows_pages(fd_);
   modified_ = modified_at(status);
 }
 

@@ -22,6 +22,8 @@ class LocalFile final : public ByteSource {
   LocalFile(int fd, std::string path);
 
   [[nodiscard]] int fd() const noexcept { return fd_; }
+  /// As io::shows_pages() says of it.
+  [[nodiscard]] bool shows_pages() const noexcept { return shows_pages_; }
   [[nodiscard]] const std::string& name() const noexcept override { return path_; }
   [[nodiscard]] std::int64_t size() const noexcept override { return size_; }
   /// Of the size and the time of modification. Not of the time of change, which also moves when the
@@ -43,6 +45,7 @@ class LocalFile final : public ByteSource {
   int fd_;
   std::string path_;
   std::int64_t size_ = 0;
+  bool shows_pages_ = false;
   std::int64_t modified_ = 0;  // nanoseconds since 1970, when it was opened
 };
 

@@ -18,6 +18,8 @@
 #include <span>
 #include <string>
 
+#include "base/positional_io.hpp"
+
 #ifndef MADV_POPULATE_READ  // Linux 5.14; headers may be older than the kernel
 #define MADV_POPULATE_READ 22
 #endif
@@ -122,12 +124,6 @@ bool has_page(int fd, std::int64_t offset) noexcept {
   return pages.cached != 0;
 }
 
-bool in_page_cache(int fd, std::int64_t begin, std::int64_t end) noexcept {
-  // A read that finds no page begins to read small ones, and then the folio stays one of them.
-  return of_each_folio(begin, end,
-                       [fd](std::int64_t at) { return has_page(fd, at) && in_page_cache(fd, at); });
-}
-
 bool has_pages(int fd, std::int64_t begin, std::int64_t end) noexcept {
   return of_each_folio(begin, end, [fd](std::int64_t at) { return has_page(fd, at); });
 }
@@ -169,6 +165,19 @@ bool are_in_memory(const std::byte* begin, const std::byte* end) noexcept {
     begin = first + count * page_bytes();
   }
   return true;
+}
+
+bool are_mapped(const std::byte* map, std::int64_t begin, std::int64_t end) noexcept {
+  // Opened each time, since a process that was forked from this one would go on to ask about this.
+  const base::FileDescriptor pagemap(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  return pagemap.valid() && of_each_folio(begin, end, [&](std::int64_t at) {
+           // proc_pid_pagemap(5): a word for each page, whose highest bit says that it is present.
+           std::uint64_t word = 0;
+           const auto page = reinterpret_cast<std::uintptr_t>(map + at) / page_bytes();
+           const auto place = static_cast<off_t>(page * sizeof word);
+           return ::pread(pagemap.get(), &word, sizeof word, place) == sizeof word &&
+                  word >> 63U != 0;
+         });
 }
 
 int map_in(const std::byte* begin, const std::byte* end) noexcept {

@@ -19,10 +19,9 @@ namespace chunkio::io {
 /// The largest folio of the page cache: what the kernel reads and evicts in one piece.
 inline constexpr std::int64_t kFolioBytes = std::int64_t{2} << 20;
 
-/// in_page_cache() and has_page() of bytes [begin, end), \pre begin < end, as told by both ends and
-/// one byte of each folio between them. The ends alone do not tell: folios that neighbouring bytes
-/// brought in hold them.
-[[nodiscard]] bool in_page_cache(int fd, std::int64_t begin, std::int64_t end) noexcept;
+/// has_page() of bytes [begin, end), \pre begin < end, as told by both ends and one byte of each
+/// folio between them. The ends alone do not tell: folios that neighbouring bytes brought in hold
+/// them.
 [[nodiscard]] bool has_pages(int fd, std::int64_t begin, std::int64_t end) noexcept;
 
 /// Whether the kernel tells this process which pages of a file are in memory: whoever owns it or
@@ -33,6 +32,12 @@ inline constexpr std::int64_t kFolioBytes = std::int64_t{2} << 20;
 /// than in_page_cache() it never makes the kernel read: of a folio that readahead brought, the
 /// first read begins to read what follows it.
 [[nodiscard]] bool are_in_memory(const std::byte* begin, const std::byte* end) noexcept;
+
+/// Whether bytes [begin, end) of a file, \pre begin < end, are mapped by this process, and so in
+/// memory, whoever owns the file: as told by both ends and one byte of each folio between them.
+/// Where the kernel does not tell: no. Starts no read.
+/// \param map  of the whole file.
+[[nodiscard]] bool are_mapped(const std::byte* map, std::int64_t begin, std::int64_t end) noexcept;
 
 /// Starts reading bytes [begin, end) into the page cache and does not wait for them. Advice: never
 /// fails.

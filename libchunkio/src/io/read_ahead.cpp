@@ -36,20 +36,24 @@ bool read_folio(int fd, std::int64_t offset) noexcept {
   return read;
 }
 
+/// Whether bytes are known to be in the page cache or on their way. Where the kernel does not show
+/// it, nothing is: asking by a read would make it read on behind a folio that was brought.
+bool are_there(const LocalFile& file, std::int64_t begin, std::int64_t end) noexcept {
+  return file.shows_pages() && has_pages(file.fd(), begin, end);
+}
+
 }  // namespace
 
 void ReadAhead::start(const File& file, std::int64_t begin, std::int64_t end) noexcept {
-  const int fd = file->fd();
-  if (begin >= end || has_pages(fd, begin, end)) return;
+  if (begin >= end || are_there(*file, begin, end)) return;
   if (end - begin < kFolioBytes || !has_folios_ || !enqueue(file, begin, end)) {
-    read_ahead(fd, begin, end);
+    read_ahead(file->fd(), begin, end);
   }
 }
 
 void ReadAhead::fetch(const File& file, std::int64_t begin, std::int64_t end) noexcept {
-  const int fd = file->fd();
-  if (begin >= end || has_pages(fd, begin, end)) return;
-  if (end - begin < kFolioBytes) return read_ahead(fd, begin, end);
+  if (begin >= end || are_there(*file, begin, end)) return;
+  if (end - begin < kFolioBytes) return read_ahead(file->fd(), begin, end);
   for_each_folio(begin, end, [&](std::int64_t part_begin, std::int64_t part_end) {
     read({.file = file, .begin = part_begin, .end = part_end});
   });
@@ -89,17 +93,22 @@ void ReadAhead::serve(const std::stop_token& stop) {
 
 void ReadAhead::read(const Request& request) noexcept {
   const base::TraceRange range(base::Stage::read_ahead);
-  const int fd = request.file->fd();
+  const LocalFile& file = *request.file;
   // In the middle, since single pages may be there at the ends: a header, or what in_page_cache()
   // made the kernel read.
   const std::int64_t middle = request.begin + (request.end - request.begin) / 2;
   if (has_folios_) {
-    if (has_page(fd, middle)) return;
-    if (read_folio(fd, middle) && has_pages(fd, request.begin, request.end)) return;
+    if (are_there(file, middle, middle + 1)) return;
+    if (read_folio(file.fd(), middle)) {
+      if (!file.shows_pages() && saw_folio_) return;
+      saw_folio_ = has_pages(file.fd(), request.begin, request.end);
+      if (saw_folio_) return;
+    }
     has_folios_ = false;
   }
-  if (has_pages(fd, request.begin, request.end)) return;
-  read_ahead(fd, request.begin, request.end);
+  if (!are_there(file, request.begin, request.end)) {
+    read_ahead(file.fd(), request.begin, request.end);
+  }
 }
 
 std::unique_ptr<const ByteSource> CachedFile::prefetch(

@@ -38,7 +38,8 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   /// Starts reading bytes [begin, end) of a file and does not wait for them, unless has_pages()
-  /// says that they are there or on their way already. Advice: never fails.
+  /// says that they are there or on their way already; a file that does not show its pages is not
+  /// asked. Advice: never fails.
   void start(const File& file, std::int64_t begin, std::int64_t end) noexcept;
 
   /// As start(), but reads large folios at once, in the calling thread.
@@ -63,6 +64,8 @@ class ReadAhead {
 
   /// Cleared once the kernel was seen to read less than a folio.
   std::atomic<bool> has_folios_;
+  /// A whole folio was seen to come. Looking each time would cost reads where pages are not shown.
+  std::atomic<bool> saw_folio_ = false;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::deque<Request> queue_;

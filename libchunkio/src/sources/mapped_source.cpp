@@ -18,6 +18,28 @@
 #include "sources/stored_ranges.hpp"
 
 namespace chunkio::sources {
+
+/// The file, as rows are prefetched from it. A file that does not show its pages would be read
+/// ahead even where they are in memory: what is mapped is left out.
+class MappedSource::Ahead final : public io::WrappingSource {
+ public:
+  explicit Ahead(const MappedSource& mapped) : WrappingSource(mapped.local_), mapped_(mapped) {}
+
+  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
+      std::span<const ByteRange> ranges) const noexcept override {
+    for (const ByteRange& range : ranges) {
+      if (!mapped_.local_->shows_pages() && io::are_mapped(mapped_.map_, range.begin, range.end)) {
+        continue;
+      }
+      mapped_.read_ahead_->start(mapped_.local_, range.begin, range.end);
+    }
+    return nullptr;
+  }
+
+ private:
+  const MappedSource& mapped_;
+};
+
 MappedSource::MappedSource(std::shared_ptr<const Dataset::Impl> file,
                            std::shared_ptr<const h5::StoredArray> array,
                            std::shared_ptr<io::ReadAhead> read_ahead)
@@ -26,7 +48,6 @@ MappedSource::MappedSource(std::shared_ptr<const Dataset::Impl> file,
       local_(io::as_local_file(file_->bytes)),
       read_ahead_(std::move(read_ahead)),
       map_bytes_(static_cast<std::size_t>(local_->size())),
-      pages_shown_(io::shows_pages(local_->fd())),
       mapped_(map_bytes_ / kBlockBytes + 1) {
   void* map = ::mmap(nullptr, map_bytes_, PROT_READ, MAP_SHARED, local_->fd(), 0);
   if (map == MAP_FAILED) {
@@ -56,13 +77,13 @@ std::int64_t MappedSource::memory_bytes(std::int64_t) const noexcept {
 
 std::unique_ptr<const ByteSource> MappedSource::prefetch(const RowGroup& /*group*/,
                                                          const RowRange& wanted) const noexcept {
-  return prefetch_rows(io::CachedFile(local_, read_ahead_), *array_, wanted);
+  return prefetch_rows(Ahead(*this), *array_, wanted);
 }
 
 bool MappedSource::is_cached(std::size_t begin, std::size_t end) const {
-  if (pages_shown_) return io::are_in_memory(map_ + begin, map_ + end);
-  return io::in_page_cache(local_->fd(), static_cast<std::int64_t>(begin),
-                           static_cast<std::int64_t>(end));
+  return local_->shows_pages() ? io::are_in_memory(map_ + begin, map_ + end)
+                               : io::are_mapped(map_, static_cast<std::int64_t>(begin),
+                                                static_cast<std::int64_t>(end));
 }
 
 bool MappedSource::is_mapped(std::size_t begin, std::size_t end) const {

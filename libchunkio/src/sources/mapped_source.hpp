@@ -43,12 +43,15 @@ class MappedSource final : public ChunkSource {
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
+  class Ahead;
+
   /// The blocks that bytes [begin, end) of the file lie in (see mapped_).
   [[nodiscard]] auto blocks(std::size_t begin, std::size_t end) const {
     return std::pair(mapped_.begin() + static_cast<std::ptrdiff_t>(begin / kBlockBytes),
                      mapped_.begin() + static_cast<std::ptrdiff_t>((end - 1) / kBlockBytes) + 1);
   }
-  /// Whether these bytes can be copied without waiting for the disk.
+  /// Whether these bytes can be copied without waiting for the disk. Of a file whose pages the
+  /// kernel does not show: whether they are known to.
   [[nodiscard]] bool is_cached(std::size_t begin, std::size_t end) const;
   /// Whether all pages of these bytes were mapped once.
   [[nodiscard]] bool is_mapped(std::size_t begin, std::size_t end) const;
@@ -71,7 +74,6 @@ class MappedSource final : public ChunkSource {
   std::shared_ptr<io::ReadAhead> read_ahead_;
   std::size_t map_bytes_ = 0;  // the whole file
   std::byte* map_ = nullptr;
-  bool pages_shown_ = false;  // io::shows_pages()
   /// Of each block of kBlockBytes of the file: whether its pages were mapped once. Asking again for
   /// pages that are there costs a tenth of copying them.
   mutable std::vector<std::atomic<bool>> mapped_;

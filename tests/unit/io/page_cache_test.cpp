@@ -117,13 +117,11 @@ TEST(HasPages, EndsThatNeighboursBroughtInDoNotHideWhatIsMissingBetween) {
   std::byte byte{};
   for (const std::int64_t at : {begin, end - 1}) base::read_at(file.get(), at, {&byte, 1}, path);
   EXPECT_TRUE(has_pages(file.get(), begin, begin + 1));
-  EXPECT_TRUE(in_page_cache(file.get(), end - 1, end));
+  EXPECT_TRUE(in_page_cache(file.get(), end - 1));
   EXPECT_FALSE(has_pages(file.get(), begin, end));
-  EXPECT_FALSE(in_page_cache(file.get(), begin, end));
   std::vector<std::byte> all(static_cast<std::size_t>(end - begin));
   base::read_at(file.get(), begin, all, path);
   EXPECT_TRUE(has_pages(file.get(), begin, end));
-  EXPECT_TRUE(in_page_cache(file.get(), begin, end));
 }
 
 TEST(AreInMemory, SaysSoOfEachPageAndReadsNone) {
@@ -155,6 +153,25 @@ TEST(AreInMemory, SaysSoOfEachPageAndReadsNone) {
     EXPECT_FALSE(are_in_memory(begin, begin + size)) << "a page far behind is missing";
   }
   ::munmap(map, size);
+}
+
+TEST(AreMapped, SaysSoOfWhatThisProcessMapped) {
+  const test::ScratchFolder scratch;
+  const std::string path = scratch.file("a");
+  const base::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const std::int64_t size = 4 * kFolioBytes;
+  base::write_at(file.get(), 0, std::vector<std::byte>(static_cast<std::size_t>(size)), path);
+  void* const map =
+      ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_SHARED, file.get(), 0);
+  ASSERT_NE(map, MAP_FAILED);
+  const std::byte* const begin = static_cast<std::byte*>(map);
+  EXPECT_FALSE(are_mapped(begin, 0, size)) << "it is in memory only";
+  ASSERT_EQ(map_in(begin, begin + 2 * kFolioBytes), 0);
+  EXPECT_TRUE(are_mapped(begin, 0, 2 * kFolioBytes));
+  EXPECT_FALSE(are_mapped(begin, kFolioBytes, size));
+  ASSERT_EQ(map_in(begin + size - 1, begin + size), 0);
+  EXPECT_FALSE(are_mapped(begin, 0, size)) << "a folio between the ends is not";
+  ::munmap(map, static_cast<std::size_t>(size));
 }
 
 }  // namespace
