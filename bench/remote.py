@@ -7,8 +7,8 @@ request wait for 60 ms and sends 125 MB/s in all (1 Gb/s), as from a store that 
 asks for the same bytes in ranges of 2 MiB, 32 at the same time (`curl --parallel`), then h5pack delivers an epoch with
 two threads, comparing digests on arrival and without, from a disk cache (`--remote-cache`) that holds the file, and from
 the file itself. Before the clock runs, h5pack delivers the same digest as from the disk. Then comes nginx over TLS, as
-it is and through a line of 125 MB/s that delays what it carries by 30 ms each way: curl by HTTP/1.1 with a connection
-for each request, by HTTP/2 with one for all, and h5pack. Last comes a server that gives each request a rate of its own,
+it is and through a line of 125 MB/s that delays what it carries by 30 ms each way: curl by HTTP/1.1 with 32
+connections, by HTTP/2 with one, and h5pack. Last comes a server that gives each request a rate of its own,
 and more and more requests.
 """
 
@@ -132,7 +132,7 @@ class Line:
             far = socket.create_connection(("127.0.0.1", self.port))
             for source, sink in ((near, far), (far, near)):
                 source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                under_way = queue.Queue(64)  # 16 MiB: more than a line of this rate holds
+                under_way = queue.Queue(1024)  # pieces: more than a line of this rate holds
                 threading.Thread(target=self.take, args=(source, under_way), daemon=True).start()
                 threading.Thread(target=self.give, args=(sink, under_way), daemon=True).start()
 

@@ -3,6 +3,7 @@
 ///
 /// It ends with 0 if it could look at everything, also where it found damage, since the other
 /// process will find that too.
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -34,6 +35,8 @@ void limit_this_process() {
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
 #else
   limit(RLIMIT_AS, rlim_t{1} << 30);
+  // Each thread would reserve 64 MiB of that for what it allocates.
+  ::mallopt(M_ARENA_MAX, 1);
 #endif
 }
 

@@ -148,8 +148,7 @@ constexpr std::int64_t kHeldSteps = 4;
 
 /// A local file with more in a level has them read by several threads. Fewer take no time.
 constexpr std::size_t kManyNodes = 256;
-/// That a thread asks for at a time. With twice as many the disk has no more to do, and with fewer
-/// it waits.
+/// A thread asks for so many at a time. Twice as many keep a disk no busier.
 constexpr std::size_t kNodesAtOnce = 64;
 
 /// A node to be read, and the numbers of chunks that may be in it: [begin, end).
@@ -181,7 +180,7 @@ struct Found {
 using Visit = std::function<void(const TreeEntry&)>;
 
 /// Reads nodes one after the other, gives the chunks of leaves to a visitor and keeps what it
-/// found. For one thread; each other one has a copy.
+/// found. Not thread-safe: each thread has a copy.
 class NodeReader {
  public:
   NodeReader(const ChunkTree& tree, const Shape& shape, const Shape& chunk, const Visit& visit)
@@ -197,7 +196,7 @@ class NodeReader {
     }
   }
 
-  /// That a node has in the file.
+  /// The size of a node in the file.
   [[nodiscard]] std::size_t node_bytes() const noexcept { return node_.size(); }
 
   /// \param level  of the node; absent: it is the root, and says so.

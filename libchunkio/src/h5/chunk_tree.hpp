@@ -79,7 +79,7 @@ struct ListedTree {
 
 /// Calls visit(entry) for each chunk of the grid that the tree lists, each at most once, about as
 /// nodes lie in the file. Chunks outside of the grid are left out. Of a local file several threads
-/// read nodes and call `visit`, which has to bear that.
+/// read nodes and call `visit`, for different chunks: it must not take Library::lock().
 /// \param shape, chunk  of the dataset; the grid has fewer than 2^63 chunks.
 /// \returns what is wrong with the tree, if anything is. Nodes that are damaged are left out, so
 ///          that chunks in them are missing.

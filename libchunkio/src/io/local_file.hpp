@@ -22,7 +22,7 @@ class LocalFile final : public ByteSource {
   LocalFile(int fd, std::string path);
 
   [[nodiscard]] int fd() const noexcept { return fd_; }
-  /// As io::shows_pages() says of it.
+  /// Whether the kernel shows which of its pages are in memory: io::shows_pages().
   [[nodiscard]] bool shows_pages() const noexcept { return shows_pages_; }
   [[nodiscard]] const std::string& name() const noexcept override { return path_; }
   [[nodiscard]] std::int64_t size() const noexcept override { return size_; }

@@ -168,7 +168,7 @@ bool are_in_memory(const std::byte* begin, const std::byte* end) noexcept {
 }
 
 bool are_mapped(const std::byte* map, std::int64_t begin, std::int64_t end) noexcept {
-  // Opened each time, since a process that was forked from this one would go on to ask about this.
+  // Opened each time: a descriptor that is kept across fork() would describe the parent.
   const base::FileDescriptor pagemap(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   return pagemap.valid() && of_each_folio(begin, end, [&](std::int64_t at) {
            // proc_pid_pagemap(5): a word for each page, whose highest bit says that it is present.

@@ -37,7 +37,7 @@ bool read_folio(int fd, std::int64_t offset) noexcept {
 }
 
 /// Whether bytes are known to be in the page cache or on their way. Where the kernel does not show
-/// it, nothing is: asking by a read would make it read on behind a folio that was brought.
+/// it, the answer is no: a read that asks would make it read on behind a folio.
 bool are_there(const LocalFile& file, std::int64_t begin, std::int64_t end) noexcept {
   return file.shows_pages() && has_pages(file.fd(), begin, end);
 }
@@ -101,8 +101,10 @@ void ReadAhead::read(const Request& request) noexcept {
     if (are_there(file, middle, middle + 1)) return;
     if (read_folio(file.fd(), middle)) {
       if (!file.shows_pages() && saw_folio_) return;
-      saw_folio_ = has_pages(file.fd(), request.begin, request.end);
-      if (saw_folio_) return;
+      if (has_pages(file.fd(), request.begin, request.end)) {
+        saw_folio_ = true;
+        return;
+      }
     }
     has_folios_ = false;
   }
@@ -113,7 +115,12 @@ void ReadAhead::read(const Request& request) noexcept {
 
 std::unique_ptr<const ByteSource> CachedFile::prefetch(
     std::span<const ByteRange> ranges) const noexcept {
-  for (const ByteRange& range : ranges) read_ahead_->start(file_, range.begin, range.end);
+  for (const ByteRange& range : ranges) {
+    // Whoever reads it with system calls makes the kernel read on anyway.
+    const bool asked = !file_->shows_pages() && range.begin < range.end;
+    if (asked && has_pages(file_->fd(), range.begin, range.end)) continue;
+    read_ahead_->start(file_, range.begin, range.end);
+  }
   return nullptr;
 }
 

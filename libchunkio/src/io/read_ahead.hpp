@@ -26,7 +26,8 @@
 
 namespace chunkio::io {
 
-/// Thread-safe. Its own threads start with the first range that has to be read, and stop with it.
+/// Thread-safe. Its own threads start with the first range that has to be read, as far as the
+/// kernel tells, and stop with it.
 class ReadAhead {
  public:
   using File = std::shared_ptr<const LocalFile>;
@@ -38,8 +39,8 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   /// Starts reading bytes [begin, end) of a file and does not wait for them, unless has_pages()
-  /// says that they are there or on their way already; a file that does not show its pages is not
-  /// asked. Advice: never fails.
+  /// says that they are there or on their way already. Of a file that does not show its pages all
+  /// are read. Advice: never fails.
   void start(const File& file, std::int64_t begin, std::int64_t end) noexcept;
 
   /// As start(), but reads large folios at once, in the calling thread.

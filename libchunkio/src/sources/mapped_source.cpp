@@ -81,9 +81,9 @@ std::unique_ptr<const ByteSource> MappedSource::prefetch(const RowGroup& /*group
 }
 
 bool MappedSource::is_cached(std::size_t begin, std::size_t end) const {
-  return local_->shows_pages() ? io::are_in_memory(map_ + begin, map_ + end)
-                               : io::are_mapped(map_, static_cast<std::int64_t>(begin),
-                                                static_cast<std::int64_t>(end));
+  if (local_->shows_pages()) return io::are_in_memory(map_ + begin, map_ + end);
+  return is_mapped(begin, end) &&
+         io::are_mapped(map_, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end));
 }
 
 bool MappedSource::is_mapped(std::size_t begin, std::size_t end) const {

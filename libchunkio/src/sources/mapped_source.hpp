@@ -50,8 +50,8 @@ class MappedSource final : public ChunkSource {
     return std::pair(mapped_.begin() + static_cast<std::ptrdiff_t>(begin / kBlockBytes),
                      mapped_.begin() + static_cast<std::ptrdiff_t>((end - 1) / kBlockBytes) + 1);
   }
-  /// Whether these bytes can be copied without waiting for the disk. Of a file whose pages the
-  /// kernel does not show: whether they are known to.
+  /// Whether these bytes can be copied without waiting for the disk. If the kernel does not show
+  /// the file's pages: whether this process has them mapped.
   [[nodiscard]] bool is_cached(std::size_t begin, std::size_t end) const;
   /// Whether all pages of these bytes were mapped once.
   [[nodiscard]] bool is_mapped(std::size_t begin, std::size_t end) const;

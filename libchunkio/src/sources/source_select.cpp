@@ -65,10 +65,11 @@ std::unique_ptr<ChunkSource> make_source(SourceKind kind,
   return nullptr;
 }
 
-/// Whether rows are in the page cache, or on their way there. Of what is no local file: no.
+/// Whether rows are known to be in the page cache, or on their way there. Of what is no local file:
+/// no; nor of one that does not show its pages, since asking could make the kernel read.
 bool are_cached(const ByteSource& bytes, const h5::StoredArray& array, const RowRange& rows) {
   const io::LocalFile* const local = io::as_local_file(bytes);
-  bool all = local != nullptr;
+  bool all = local != nullptr && local->shows_pages();
   for_each_stored_range(array, rows, [&](std::int64_t offset, std::int64_t size) {
     all = all && io::has_pages(local->fd(), offset, offset + size);
   });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -231,7 +232,7 @@ TEST(ChunkTree, PagesOfNodesAreKeptOrDroppedWhoeverReadThem) {
       const DatasetId dataset(H5Dopen2(file.get(), "images", H5P_DEFAULT));
       tree = find_chunk_tree(bytes, file, dataset.get(), Shape{1, 8192}, path);
     }
-    std::int64_t listed = 0;
+    std::atomic<std::int64_t> listed = 0;
     list_chunks(
         bytes, tree.value(), Shape{kChunks, 8192}, Shape{1, 8192},
         [&](const TreeEntry&) { ++listed; }, pages);

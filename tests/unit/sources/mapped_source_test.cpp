@@ -74,7 +74,7 @@ TEST_P(MappedSourceTest, ReadsTheFoliosOfItsRowsAndNothingBehindThem) {
         source, group, test::all_rows(group), bytes,
         [&](std::int64_t row) { return test::image(row, bytes); }, std::stop_token());
   };
-  // That a folio comes whole is looked at once, which may bring what is behind the first one.
+  // ReadAhead checks once that a folio came whole, which may bring what lies behind that one.
   if (!shown) read({.first_row = 0, .num_rows = file.chunk_samples});
   const RowGroup group{.first_row = 80, .num_rows = file.chunk_samples};
   for (int time = 0; time < 2; ++time) read(group);
