@@ -81,33 +81,33 @@ class WebServerTest(RemoteTest):
         self.assertLessEqual(len(server.requests) - before, 4 + 2 * 9)
         self.assertLess(server.bytes - read, size + (3 << 20))
 
-    def most_under_way(self, path, requests, images):
-        """Requests of an epoch of so many images that are under way at the same time, at most. Each takes 0.2 s."""
-        lock, under_way, most = threading.Lock(), 0, 0
+    def assert_under_way(self, wanted, path, requests, images):
+        """So many requests of an epoch are under way at the same time. Until they are, each takes a second."""
+        changed, under_way, most = threading.Condition(), 0, 0
 
         def answer_late(_):
             nonlocal under_way, most
-            with lock:
+            with changed:
                 under_way += 1
                 most = max(most, under_way)
-            time.sleep(0.2)
-            with lock:
+                changed.notify_all()
+                changed.wait_for(lambda: most >= wanted, timeout=1)
                 under_way -= 1
 
         server = self.serve(answer_late)
         epoch, = self.h5pack_json("stream", f"{server.url}/{path}", "--threads", 2, "--remote-requests", requests)
         self.assertEqual(epoch["images"], images)
-        return most
+        self.assertGreaterEqual(most, wanted)
 
     def test_requests_are_under_way_at_the_same_time(self):
         self.pack(per_class=400)
-        self.assertGreaterEqual(self.most_under_way("photos.h5", 24, 800), 16)
+        self.assert_under_way(16, "photos.h5", requests=24, images=800)
 
     def test_more_requests_reach_further(self):
         """Further than the 64 MiB that are prefetched of a local file."""
         with h5py.File(self.dir / "large.h5", "w") as file:
             file.create_dataset("images", data=np.ones((3200, 160, 160, 3), np.uint8), chunks=(50, 160, 160, 3))
-        self.assertGreaterEqual(self.most_under_way("large.h5", 60, 3200), 45)
+        self.assert_under_way(45, "large.h5", requests=60, images=3200)
 
     def test_what_is_spread_comes_together(self):
         """Each request takes 0.1 s, and there are 50 blocks of 512 KiB."""
