@@ -193,8 +193,12 @@ class NodeReader {
     for (std::size_t axis = 0; axis < rank_; ++axis) {
       chunk_[axis] = static_cast<std::uint64_t>(chunk[axis]);
       grid_[axis] = static_cast<std::uint64_t>(base::ceil_divide(shape[axis], chunk[axis]));
+      num_chunks_ *= static_cast<std::int64_t>(grid_[axis]);
     }
   }
+
+  /// Of the grid.
+  [[nodiscard]] std::int64_t num_chunks() const noexcept { return num_chunks_; }
 
   /// The size of a node in the file.
   [[nodiscard]] std::size_t node_bytes() const noexcept { return node_.size(); }
@@ -331,6 +335,7 @@ class NodeReader {
   std::size_t key_bytes_;
   std::array<std::uint64_t, Shape::kMaxRank> chunk_{};
   std::array<std::uint64_t, Shape::kMaxRank> grid_{};
+  std::int64_t num_chunks_ = 1;
   std::vector<std::byte> node_;  // the one that is being read
   std::vector<TreeEntry> leaf_;
   const Visit* visit_;
@@ -346,17 +351,13 @@ class Walk {
         tree_(tree),
         reader_(tree, shape, chunk, visit),
         node_bytes_(reader_.node_bytes()),
-        is_local_(io::as_local_file(bytes) != nullptr),
-        pages_(pages) {
-    for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
-      num_chunks_ *= base::ceil_divide(shape[axis], chunk[axis]);
-    }
-  }
+        local_(io::as_local_file(bytes)),
+        pages_(pages) {}
 
   ListedTree run() {
     ListedTree listed;
     if (!tree_.root) return listed;
-    std::vector<Node> nodes{{*tree_.root, 0, num_chunks_}};
+    std::vector<Node> nodes{{*tree_.root, 0, reader_.num_chunks()}};
     std::optional<std::size_t> level;
     // Level by level, as they lie in the file, so that storage that is far away merges requests.
     while (!nodes.empty()) {
@@ -383,7 +384,7 @@ class Walk {
   [[nodiscard]] Found read_level(const std::vector<Node>& nodes,
                                  std::optional<std::size_t>& level) {
     const bool forgotten = pages_ == NodePages::dropped && lie_in_cold_file(nodes);
-    if (level && is_local_ && nodes.size() > kManyNodes) {
+    if (level && local_ != nullptr && nodes.size() > kManyNodes) {
       return read_on_threads(nodes, *level, forgotten);
     }
     const auto through = prefetch(nodes);
@@ -434,13 +435,12 @@ class Walk {
   /// Whether what lies behind these nodes of a local file has to be read from its disk. They
   /// themselves may have been read before, by a process that looked at the file first.
   [[nodiscard]] bool lie_in_cold_file(const std::vector<Node>& nodes) const {
-    const io::LocalFile* const local = io::as_local_file(bytes_);
-    if (local == nullptr || nodes.size() < 2) return false;
+    if (local_ == nullptr || nodes.size() < 2) return false;
     // Not the first and the last one: that process read chunks there, too.
     for (const std::size_t quarter : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
       const auto at = file_.offset(nodes[nodes.size() * quarter / 4].address, node_bytes_);
       const auto behind = static_cast<std::int64_t>(node_bytes_) + kPageBytes;
-      if (!at || io::has_page(local->fd(), *at + behind)) return false;
+      if (!at || io::has_page(local_->fd(), *at + behind)) return false;
     }
     return true;
   }
@@ -448,10 +448,9 @@ class Walk {
   /// Drops their pages from the page cache: see NodePages. \pre lie_in_cold_file(nodes), before
   /// they were read.
   void forget(std::span<const Node> nodes) const {
-    const int fd = io::as_local_file(bytes_)->fd();
     for (const Node& node : nodes) {
       const auto at = file_.offset(node.address, node_bytes_);
-      if (at) io::drop_pages(fd, *at, *at + static_cast<std::int64_t>(node_bytes_));
+      if (at) io::drop_pages(local_->fd(), *at, *at + static_cast<std::int64_t>(node_bytes_));
     }
   }
 
@@ -544,8 +543,7 @@ class Walk {
   const ChunkTree& tree_;
   NodeReader reader_;
   std::size_t node_bytes_;
-  bool is_local_;
-  std::int64_t num_chunks_ = 1;
+  const io::LocalFile* local_;  // null: the file lies elsewhere
   NodePages pages_;
 };
 

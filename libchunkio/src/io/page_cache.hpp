@@ -34,9 +34,8 @@ inline constexpr std::int64_t kFolioBytes = std::int64_t{2} << 20;
 [[nodiscard]] bool are_in_memory(const std::byte* begin, const std::byte* end) noexcept;
 
 /// Whether bytes [begin, end) of a file, \pre begin < end, are mapped by this process, and so in
-/// memory, also of a file of another user: as told by both ends and one byte of each folio between them.
-/// Where the kernel does not tell: no. Starts no read.
-/// \param map  of the whole file.
+/// memory, also of a file of another user: as told by both ends and one byte of each folio between
+/// them. Where the kernel does not tell: no. Starts no read. \param map  of the whole file.
 [[nodiscard]] bool are_mapped(const std::byte* map, std::int64_t begin, std::int64_t end) noexcept;
 
 /// Starts reading bytes [begin, end) into the page cache and does not wait for them. Advice: never
